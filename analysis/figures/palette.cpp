@@ -2,27 +2,47 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
 namespace saccade {
 namespace {
 
-/// The first seven: Okabe and Ito 2008, safe for colour-blind readers; without their yellow, which has a contrast of 1.3 : 1 on white.
+using Shades = std::array<Colour, 5>;
+
+constexpr Shades shades(const std::array<uint32_t, 5>& rgb) {
+  Shades all;
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = {static_cast<uint8_t>(rgb[i] >> 16), static_cast<uint8_t>(rgb[i] >> 8 & 0xFF), static_cast<uint8_t>(rgb[i] & 0xFF)};
+  return all;
+}
+
+/// Hues of the first seven: Okabe and Ito 2008, safe for colour-blind readers; without their yellow, which has a contrast of 1.3 : 1 on
+/// white. Shades were sought by annealing, within 12 degrees of their hue, so that every two of different architectures are far apart in
+/// OKLab on white and on the dark ground, the first three of each farthest (charts_test::shades_are_of_one_architecture).
 struct Known {
   std::string_view title;
-  Colour colour;
+  Shades shades;
 };
-constexpr Known kKnown[] = {{"Transformer++", {0x00, 0x00, 0x00}},  {"Top-1 Chunk exact", {0x00, 0x72, 0xB2}},
-                            {"Avey", {0xD5, 0x5E, 0x00}},           {"Mamba", {0x00, 0x9E, 0x73}},
-                            {"RWKV-7", {0xCC, 0x79, 0xA7}},         {"Top-1 Element", {0xE6, 0x9F, 0x00}},
-                            {"DeltaNet", {0x56, 0xB4, 0xE9}},       {"GPT", {0xA8, 0x1E, 0x2D}},
-                            {"Mamba-2", {0x6B, 0xA5, 0x1E}},        {"RWKV-6", {0x88, 0x22, 0x55}},
-                            {"RWKV-5", {0xB0, 0x4F, 0xD6}},         {"Based", {0x8C, 0x5A, 0x2B}},
-                            {"Gated DeltaNet", {0x33, 0x22, 0x88}}, {"Top-1 Chunk approx", {0x2C, 0xA0, 0xA0}}};
-constexpr std::array<Colour, 5> kFurther{
-    {{0x80, 0x80, 0x00}, {0x4B, 0x6B, 0x3A}, {0x6A, 0x5A, 0xCD}, {0xB8, 0x86, 0x0B}, {0x4F, 0x4F, 0x6F}}};
+constexpr Known kKnown[] = {{"Transformer++", shades({0x000000, 0x818181, 0x585858, 0xADADAD, 0x2C2C2C})},
+                            {"Top-1 Chunk exact", shades({0x0072B2, 0x87A5CD, 0x004083, 0x7BC2FF, 0x40647E})},
+                            {"Avey", shades({0xD55E00, 0xFF967A, 0xDA7D64, 0xEDBB94, 0x6F1B01})},
+                            {"Mamba", shades({0x009E73, 0x8BCA9F, 0x107C48, 0x72A794, 0x24583D})},
+                            {"RWKV-7", shades({0xCC79A7, 0xFF98EB, 0xD2A2BB, 0xEAC7DA, 0x6C4855})},
+                            {"Top-1 Element", shades({0xE69F00, 0xBCA775, 0x8B7143, 0xF4D794, 0x734303})},
+                            {"DeltaNet", shades({0x56B4E9, 0x96D0F1, 0x105E97, 0x568A9E, 0x2C4A67})},
+                            {"GPT", shades({0xA81E2D, 0xFF6651, 0xFFA2B0, 0xCD8D96, 0x7B3B30})},
+                            {"Mamba-2", shades({0x6BA51E, 0xAEC65D, 0x016D00, 0x5B8755, 0x2C4700})},
+                            {"RWKV-6", shades({0x882255, 0xA97C97, 0x6D0551, 0xFF7CB0, 0x5A2D38})},
+                            {"RWKV-5", shades({0xB04FD6, 0xE53FFE, 0xFC7AFF, 0xD0A7FF, 0x755696})},
+                            {"Based", shades({0x8C5A2B, 0xE6985A, 0xAA8C7C, 0xD3B2A1, 0x5E4335})},
+                            {"Gated DeltaNet", shades({0x332288, 0x976CFF, 0x637CD5, 0xB0A6DA, 0x7C98FF})},
+                            {"Top-1 Chunk approx", shades({0x2CA0A0, 0x89B6BC, 0x07626C, 0xA6D7D7, 0x1B4447})}};
+constexpr std::array<Shades, 5> kFurther{
+    {shades({0x8B8B00, 0x96AC57, 0x5C7001, 0xCACA94, 0x535022}), shades({0x009701, 0x7E8D72, 0x6BCB63, 0xB3C1AC, 0x37452F}),
+     shades({0x690596, 0xA59DFF, 0x3346ED, 0xC0BAEA, 0x728ED2}), shades({0xBB7300, 0xD3B468, 0x785707, 0xC7926D, 0x4F3911}),
+     shades({0xA42792, 0xD285DE, 0x343A61, 0xBCB9CB, 0x8C8D9F})}};
 constexpr std::array kMarkers = {Marker::circle, Marker::square, Marker::triangle, Marker::diamond, Marker::wedge};
 
 const Known* family(const std::string& title) {
@@ -32,9 +52,9 @@ const Known* family(const std::string& title) {
   return best;
 }
 
-Colour mixed(Colour colour, Colour with, double share) {
-  const auto mix = [&](uint8_t a, uint8_t b) { return static_cast<uint8_t>(std::lround(a + share * (b - a))); };
-  return {mix(colour.r, with.r), mix(colour.g, with.g), mix(colour.b, with.b)};
+const Shades& shades_of(const std::string& title, size_t unknown) {
+  const Known* known = family(title);
+  return known ? known->shades : kFurther[unknown % kFurther.size()];
 }
 
 /// When the group's first run started, to the second, and its directory.
@@ -52,19 +72,11 @@ std::pair<std::string, std::string> first_start(const RunGroup& group) {
 
 }  // namespace
 
-Colour architecture_colour(const std::string& title, size_t unknown) {
-  const Known* known = family(title);
-  return known ? known->colour : kFurther[unknown % kFurther.size()];
-}
+Colour architecture_colour(const std::string& title, size_t unknown) { return shades_of(title, unknown).front(); }
 
-VariantLook variant_look(Colour hue, size_t variant) {
-  constexpr Colour kWhite{255, 255, 255}, kBlack{0, 0, 0};
-  const bool dark = hue.r + hue.g + hue.b < 60;  // black has lighter shades only
-  constexpr std::array kShares{0.0, 0.38, 0.35, 0.58, 0.6};
-  constexpr std::array kOfBlack{0.0, 0.45, 0.28, 0.6, 0.15};
-  const size_t shade = variant % kShares.size();
-  const Colour colour = dark ? mixed(hue, kWhite, kOfBlack[shade]) : mixed(hue, shade % 2 == 1 ? kWhite : kBlack, kShares[shade]);
-  return {colour, kMarkers[variant / kShares.size() % kMarkers.size()]};
+VariantLook variant_look(const std::string& title, size_t variant, size_t unknown) {
+  const Shades& all = shades_of(title, unknown);
+  return {all[variant % all.size()], kMarkers[variant / all.size() % kMarkers.size()]};
 }
 
 std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles) {
@@ -74,7 +86,7 @@ std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles) {
   for (const std::string& title : titles) {
     const Known* known = family(title);
     const size_t number = known ? 0 : unknown.try_emplace(title, unknown.size()).first->second;
-    looks.push_back(variant_look(architecture_colour(title, number), variants[known ? std::string(known->title) : title]++));
+    looks.push_back(variant_look(title, variants[known ? std::string(known->title) : title]++, number));
   }
   return looks;
 }

@@ -12,12 +12,12 @@ namespace saccade {
 /// ("Transformer++ window 64" is a Transformer++); others get one of a few more by `unknown`, their number among those not known.
 Colour architecture_colour(const std::string& title, size_t unknown = 0);
 
-/// The look of the n-th setting of one architecture: five shades of the hue, then the next marker.
+/// The look of the n-th setting of one architecture: five shades of its hue, then the next marker. No shade comes near another architecture's.
 struct VariantLook {
   Colour colour;
   Marker marker = Marker::circle;
 };
-VariantLook variant_look(Colour hue, size_t variant);
+VariantLook variant_look(const std::string& title, size_t variant, size_t unknown = 0);
 
 /// The looks of variants of architectures, by the titles of their architectures: hues by title, shades in the order given.
 std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles);

@@ -57,11 +57,11 @@ class FigureTest : public QObject {
     for (const char* title : {"Transformer++", "Avey", "something new"}) {
       std::set<std::tuple<int, int, int, Marker>> found;
       for (size_t i = 0; i < 25; ++i) {
-        const VariantLook look = variant_look(architecture_colour(title), i);
+        const VariantLook look = variant_look(title, i);
         found.insert({look.colour.r, look.colour.g, look.colour.b, look.marker});
       }
       QCOMPARE(found.size(), size_t{25});
-      QCOMPARE(variant_look(architecture_colour(title), 0).colour, architecture_colour(title));
+      QCOMPARE(variant_look(title, 0).colour, architecture_colour(title));
     }
   }
 
@@ -107,7 +107,7 @@ class FigureTest : public QObject {
   /// The sixth setting of an architecture has its first shade again: a line without points of its own gets a few hollow markers.
   void aShadeUsedTwiceIsToldByMarkers() {
     DrawnRuns drawn = each_run({pointers_[0]}).front();
-    drawn.marker = variant_look(drawn.colour, 5).marker;
+    drawn.marker = variant_look("Transformer++", 5).marker;
     QCOMPARE(drawn.marker, Marker::square);
     const Curve curve = series_figure(DrawnSet{drawn}, "gradient_norm", {}).curves.at(0);
     QVERIFY(curve.sparse && curve.marker == Marker::square);

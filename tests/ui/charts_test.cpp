@@ -4,10 +4,13 @@
 #include <QPainter>
 #include <QSignalSpy>
 #include <QtTest>
+#include <array>
+#include <cmath>
 #include <ctime>
 #include <limits>
 #include <random>
 
+#include "analysis/figures/palette.h"
 #include "ui/charts/chart_scene.h"
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
@@ -26,6 +29,16 @@ class ChartsTest : public QObject {
 
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+  /// Björn Ottosson 2020, "A perceptual color space for image processing".
+  static std::array<double, 3> oklab(const QColor& colour) {
+    const auto linear = [](double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+    const double r = linear(colour.redF()), g = linear(colour.greenF()), b = linear(colour.blueF());
+    const double l = std::cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);
+    const double m = std::cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b);
+    const double s = std::cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b);
+    return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
+            0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
+  }
   static Curve noise(size_t n, unsigned seed, double gap_share = 0) {
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
@@ -155,6 +168,41 @@ class ChartsTest : public QObject {
     for (const Colour c : {Colour{0, 0, 0}, Colour{0, 0x72, 0xB2}, Colour{0xD5, 0x5E, 0}, Colour{0, 0x9E, 0x73}})
       QVERIFY(contrast(seen_colour(c, true), FigureColours::of(true).ground) >= 3);
     QCOMPARE(seen_colour({0, 0x72, 0xB2}, false), QColor(0, 0x72, 0xB2));
+  }
+
+  /// Of two curves of different architectures, whatever settings of them they are, a reader sees that they are. Distances in OKLab, in
+  /// which 0.02 is just seen where two fields touch.
+  void shades_are_of_one_architecture() {
+    std::vector<std::pair<std::string, size_t>> hues;
+    for (const char* title : {"GPT", "Transformer++", "Top-1 Element", "Top-1 Chunk exact", "Top-1 Chunk approx", "Avey", "Mamba",
+                              "Mamba-2", "RWKV-5", "RWKV-6", "RWKV-7", "DeltaNet", "Gated DeltaNet", "Based"})
+      hues.emplace_back(title, 0);
+    for (size_t unknown = 0; unknown < 5; ++unknown) hues.emplace_back("something new", unknown);
+    struct Shade {
+      size_t hue, number;
+      std::array<double, 3> place;
+    };
+    for (const bool dark : {false, true}) {
+      std::vector<Shade> shades;
+      for (size_t hue = 0; hue < hues.size(); ++hue)
+        for (size_t n = 0; n < 5; ++n)
+          shades.push_back({hue, n, oklab(seen_colour(variant_look(hues[hue].first, n, hues[hue].second).colour, dark))});
+      for (const Shade& a : shades)
+        for (const Shade& b : shades) {
+          if (a.hue > b.hue || (a.hue == b.hue && a.number >= b.number)) continue;
+          const double apart = std::hypot(a.place[0] - b.place[0], a.place[1] - b.place[1], a.place[2] - b.place[2]);
+          const double least = a.hue == b.hue ? 0.055 : std::max(a.number, b.number) < 3 ? 0.045 : 0.035;
+          QVERIFY2(apart >= least, qPrintable(QStringLiteral("%1 %2, shade %3, and %4 %5, shade %6, %7: %8")
+                                                  .arg(QString::fromStdString(hues[a.hue].first))
+                                                  .arg(hues[a.hue].second)
+                                                  .arg(a.number)
+                                                  .arg(QString::fromStdString(hues[b.hue].first))
+                                                  .arg(hues[b.hue].second)
+                                                  .arg(b.number)
+                                                  .arg(dark ? "dark" : "light")
+                                                  .arg(apart)));
+        }
+    }
   }
 
   void nan_is_transparent_and_the_map_grows_lighter() {
