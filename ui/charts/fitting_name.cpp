@@ -1,5 +1,7 @@
 #include "ui/charts/fitting_name.h"
 
+#include <QStringList>
+
 namespace saccade::ui {
 
 QString fittingTitle(const QString& whole, const QFontMetricsF& metrics, double room) {
