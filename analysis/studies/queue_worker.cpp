@@ -361,7 +361,8 @@ struct QueueWorker::Impl {
   void note_end(const Job& job, int status) {
     studies.erase(job.what.study);
     const auto state = state_of(job.what.directory);
-    if (is_live(job.what.directory)) return;  // another process was faster
+    if (is_live(job.what.directory)) return;                            // another process was faster
+    if (std::error_code none; !fs::exists(job.what.log, none)) return;  // its folder was removed: a study of that name is another one
     if (state && ended(*state)) {
       say(job.what.name + ": " + to_string(*state));
       remove_files(job.what, true);

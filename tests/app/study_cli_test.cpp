@@ -204,6 +204,37 @@ class StudyCliTest : public QObject {
     QVERIFY(program_.run({"queue", "seeds", program_.path("nowhere")}).code == 2);
   }
 
+  /// A study whose folder was removed while one of its runs is at work ends there: a new study of that name is begun and comes to its end.
+  void aNewStudyOwesNothingToARemovedOne() {
+    Json file = small_study(Program::config());
+    file["base"]["training"]["steps"] = 1000000;
+    file.erase("tuning");
+    write_study("again.json", file);
+    const auto started = program_.run({"-q", "study", "start", program_.path("again.json"), "--out", program_.path("again")});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    fs::path run;
+    const auto at_work = [&] {
+      std::error_code none;
+      for (const auto& each : fs::directory_iterator(folder("again") / "runs", none))
+        if (const auto holder = lock_holder(each.path()); holder && holder->process > 0 && fs::exists(each.path() / "journal.jsonl", none))
+          run = each.path();
+      return !run.empty();
+    };
+    QVERIFY(QTest::qWaitFor(at_work, 60000));
+    const int process = lock_holder(run)->process;
+    QCOMPARE(::kill(process, SIGSTOP), 0);  // it ends once the new study is there
+    fs::remove_all(folder("again"));
+    file["base"]["training"]["steps"] = 12;
+    write_study("again.json", file);
+    const auto anew = program_.run({"-q", "study", "start", program_.path("again.json"), "--out", program_.path("again")});
+    QCOMPARE(::kill(process, SIGCONT), 0);
+    QVERIFY2(anew.code == 0, qPrintable(anew.err));
+    QVERIFY(at_rest());
+    const Json now = status("again");
+    QVERIFY2(now["complete"] == true, qPrintable(QString::fromStdString(now.dump())));
+    QCOMPARE(finished("again").size(), size_t{8});  // two files of each of four runs
+  }
+
   /// A grid that is extended adds runs and leaves the others as they are, byte by byte.
   void extendingAddsRuns() {
     Json file = small_study(Program::config());
