@@ -375,7 +375,7 @@ struct SelectionWords {
 };
 constexpr SelectionWords kWords[] = {
     {"captured_mass", QT_TRANSLATE_NOOP("LivePage", "Captured mass"), QT_TRANSLATE_NOOP("LivePage", "of the choice, 1 = nothing lost")},
-    {"margin", QT_TRANSLATE_NOOP("LivePage", "Margin"), QT_TRANSLATE_NOOP("LivePage", "least chosen score − best rejected one")},
+    {"margin", QT_TRANSLATE_NOOP("LivePage", "Margin"), QT_TRANSLATE_NOOP("LivePage", "least chosen − best rejected score")},
     {"churn", QT_TRANSLATE_NOOP("LivePage", "Churn"), QT_TRANSLATE_NOOP("LivePage", "share of queries that changed their choice")},
     {"dead_chunks", QT_TRANSLATE_NOOP("LivePage", "Dead chunks"), QT_TRANSLATE_NOOP("LivePage", "share of chunks that no query chooses")},
     {"usage_entropy", QT_TRANSLATE_NOOP("LivePage", "Usage entropy"),
@@ -409,7 +409,7 @@ void LivePage::titleCards() {
                       ratio ? tr("OOD ÷ pre-training loss") : tr("OOD − pre-training loss, nats"));
   const bool norm = step_choice_->currentIndex() == 0;
   const auto means = [this](LiveFigures::Place place) {
-    return figures_.by_architecture[place] ? tr("means of architectures, and %1 · ").arg(figures_.name) : QString();
+    return figures_.by_architecture[place] ? tr("%1 · means of architectures · ").arg(figures_.name) : QString();
   };
   gradient_.card->setTitle(step_choice_->currentText(),
                            means(LiveFigures::gradient) + (norm ? tr("before clipping") : tr("of the schedule")));
