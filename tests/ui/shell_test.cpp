@@ -434,6 +434,22 @@ class ShellTest : public QObject {
     QVERIFY2(window.width() <= room.width() && window.height() <= room.height(), qPrintable(QString::number(room.width())));
   }
 
+  /// No page makes a small window larger than it is.
+  void pages_fit_a_small_window() {
+    const QTemporaryDir folder;
+    write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
+    Session session(folder.path());
+    MainWindow window(session, nullptr);
+    window.resize(1000, 700);
+    window.show();
+    QTRY_VERIFY_WITH_TIMEOUT(!session.runs()->loading() && session.runs()->unread() == 0, 20000);
+    for (const Page& page : pages()) {
+      window.showPage(page.id);
+      QTest::qWait(300);  // it takes its place, and the panel what it leaves
+      QVERIFY2(window.size() == QSize(1000, 700), qPrintable(QStringLiteral("%1: %2").arg(page.id).arg(window.width())));
+    }
+  }
+
   /// Kept as it changes: a window that is killed comes back as it was.
   void an_unclosed_window_is_remembered() {
     const QTemporaryDir folder;

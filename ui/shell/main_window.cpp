@@ -137,16 +137,22 @@ void MainWindow::showCurrent() {
     return widenPanel();
   }
   QWidget*& widget = made_[page_];
-  if (!widget) {
+  const bool fresh = !widget;
+  if (fresh) {
     widget = chosen->make(session_, stack_);
     stack_->addWidget(widget);
   }
-  for (QWidget* page : std::as_const(made_)) {  // pages that are not seen ask for no room
-    const QSizePolicy::Policy policy = page == widget ? QSizePolicy::Preferred : QSizePolicy::Ignored;
+  const auto ask_for_room = [](QWidget* page, bool room) {
+    const QSizePolicy::Policy policy = room ? QSizePolicy::Preferred : QSizePolicy::Ignored;
     page->setSizePolicy(policy, policy);
-  }
+  };
+  // Pages that are not seen ask for none, and what has had no place yet does not know what it needs: the window would grow for it.
+  for (QWidget* page : std::as_const(made_)) ask_for_room(page, page == widget && !fresh);
   stack_->setCurrentWidget(widget);
-  QTimer::singleShot(0, this, &MainWindow::widenPanel);  // once the page has its place
+  QTimer::singleShot(0, this, [this, page = widget, ask_for_room] {  // once the page has its place
+    ask_for_room(page, page == stack_->currentWidget());
+    widenPanel();
+  });
 }
 
 /// As it was chosen; else wide windows show longer names.
