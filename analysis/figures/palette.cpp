@@ -74,6 +74,8 @@ std::pair<std::string, std::string> first_start(const RunGroup& group) {
 
 Colour architecture_colour(const std::string& title, size_t unknown) { return shades_of(title, unknown).front(); }
 
+bool has_own_hue(const std::string& title) { return family(title); }
+
 VariantLook variant_look(const std::string& title, size_t variant, size_t unknown) {
   const Shades& all = shades_of(title, unknown);
   return {all[variant % all.size()], kMarkers[variant / all.size() % kMarkers.size()]};

@@ -12,7 +12,11 @@ namespace saccade {
 /// ("Transformer++ window 64" is a Transformer++); others get one of a few more by `unknown`, their number among those not known.
 Colour architecture_colour(const std::string& title, size_t unknown = 0);
 
-/// The look of the n-th setting of one architecture: five shades of its hue, then the next marker. No shade comes near another architecture's.
+/// Whether an architecture has a hue of its own.
+bool has_own_hue(const std::string& title);
+
+/// The look of the n-th setting of one architecture: five shades of its hue, then the next marker. No shade comes near another
+/// architecture's.
 struct VariantLook {
   Colour colour;
   Marker marker = Marker::circle;

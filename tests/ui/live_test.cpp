@@ -76,6 +76,8 @@ class LiveTest : public QObject {
     };
     QTRY_COMPARE(labels(), (QStringList{"Avey, mean of 4", "Transformer++, mean of 5", "Transformer++, layers 3"}));  // newest first
     for (const Curve& curve : gradient->figure().curves) QCOMPARE(curve.low.empty(), curve.label == "Transformer++, layers 3");
+    QCOMPARE(gradient->figure().curves[0].colour, (Colour{0xD5, 0x5E, 0x00}));  // the architecture's, not a setting's
+    QCOMPARE(gradient->figure().curves[1].colour, (Colour{0, 0, 0}));
     const auto& all = page.session().runs()->runs();
     double mean = 0;
     for (const Run* run : all)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/figures/derived.h"
+#include "analysis/figures/palette.h"
 #include "analysis/runs/layers.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_origin.h"
@@ -71,7 +72,10 @@ DrawnSet calm_set(const DrawnSet& drawn, const DrawnRuns& focus) {
   for (const DrawnRuns& each : drawn) {
     const std::string& architecture = each.seeds.front()->info().title;
     auto mean = std::find_if(means.begin(), means.end(), [&](const DrawnRuns& m) { return m.label == architecture; });
-    if (mean == means.end()) mean = means.insert(mean, {architecture, each.colour, Marker::circle, Dash::solid, {}});
+    if (mean == means.end()) {
+      const Colour colour = has_own_hue(architecture) ? architecture_colour(architecture) : each.colour;
+      mean = means.insert(mean, {architecture, colour, Marker::circle, Dash::solid, {}});
+    }
     mean->seeds.insert(mean->seeds.end(), each.seeds.begin(), each.seeds.end());
   }
   means.push_back(focus);

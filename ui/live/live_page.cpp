@@ -409,7 +409,7 @@ void LivePage::titleCards() {
                       ratio ? tr("OOD ÷ pre-training loss") : tr("OOD − pre-training loss, nats"));
   const bool norm = step_choice_->currentIndex() == 0;
   const auto means = [this](LiveFigures::Place place) {
-    return figures_.by_architecture[place] ? tr("%1 · means of architectures · ").arg(figures_.name) : QString();
+    return figures_.by_architecture[place] ? tr("means of architectures · and %1 · ").arg(figures_.name) : QString();
   };
   gradient_.card->setTitle(step_choice_->currentText(),
                            means(LiveFigures::gradient) + (norm ? tr("before clipping") : tr("of the schedule")));
