@@ -118,9 +118,8 @@ std::optional<PowerLaw> fit_power_law(std::span<const double> x, std::span<const
 }
 
 std::optional<PowerLaw> fit_power_law_with_floor(std::span<const double> x, std::span<const double> y) {
-  return fit(x, y, 4, with_floor, [](const Points& sample, const PowerLaw& all) {
-    return all.floor > 0 ? descend(sample, all, 40) : line(sample);
-  });
+  return fit(x, y, 4, with_floor,
+             [](const Points& sample, const PowerLaw& all) { return all.floor > 0 ? descend(sample, all, 40) : line(sample); });
 }
 
 }  // namespace saccade

@@ -68,7 +68,7 @@ Lease::~Lease() {
     const auto there = find_lease(file_);
     if (!there || !there->holder || there->holder->token != mine_.token) return;
     if (remove_run_file(file_).empty()) sync_directory(file_.parent_path());  // it is not there again behind a power cut
-  } catch (const DataError&) {  // whoever comes next finds this process gone
+  } catch (const DataError&) {                                                // whoever comes next finds this process gone
   }
 }
 

@@ -82,7 +82,8 @@ ReportTable equal_loss_table(const std::vector<CellNumbers>& cells) {
                                      " split) that the first row and the most others have passed with all seeds, in nats per token; "
                                      "interpolated between branch ends, or, mid-schedule, between evaluations at a learning rate that had "
                                      "not fallen yet."}};
-  if (!loss) table.notes.emplace_back("There is no pre-training loss that the first row and another have passed, so none at which to compare.");
+  if (!loss)
+    table.notes.emplace_back("There is no pre-training loss that the first row and another have passed, so none at which to compare.");
   double first = std::nan("");
   for (const CellNumbers& cell : cells) {
     const std::string why = loss ? left_out(cell, *loss) : "";

@@ -39,17 +39,17 @@ struct Plan {
   double bytes_per_step = 0;          ///< least memory traffic of a step
   double flops_per_evaluation = 0;    ///< of all domains, each at its own length
   int64_t steps = 0, tokens_per_step = 0;
-  int64_t micro_batches = 1;          ///< of a whole batch
-  int64_t tokens = 0;                 ///< of all steps, the smaller batches of a warm-up included
-  double run_flops = 0;               ///< likewise
-  int64_t state_bytes_per_token = 0;  ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
-  Engine engine = Engine::cpu;        ///< what it was made for
-  std::optional<Device> where;        ///< the device it is for; nothing for a GPU that the config names and this machine lacks
-  std::string device;                 ///< its name: "cpu", "cuda:0"
+  int64_t micro_batches = 1;                      ///< of a whole batch
+  int64_t tokens = 0;                             ///< of all steps, the smaller batches of a warm-up included
+  double run_flops = 0;                           ///< likewise
+  int64_t state_bytes_per_token = 0;              ///< what decoding must keep per token of context (keys and values; embeddings for Avey)
+  Engine engine = Engine::cpu;                    ///< what it was made for
+  std::optional<Device> where;                    ///< the device it is for; nothing for a GPU that the config names and this machine lacks
+  std::string device;                             ///< its name: "cpu", "cuda:0"
   std::vector<std::string> without_tensor_cores;  ///< ops of a GPU that has no kernel for tensor cores at their sizes
-  std::string why_not_gpu;            ///< why `auto` left a GPU alone; empty otherwise
-  MemoryState memory;                 ///< of that device when the plan was made, in bytes; 0 when it is not there
-  std::vector<PlannedLayers> layers;  ///< of a hybrid stack, else empty
+  std::string why_not_gpu;                        ///< why `auto` left a GPU alone; empty otherwise
+  MemoryState memory;                             ///< of that device when the plan was made, in bytes; 0 when it is not there
+  std::vector<PlannedLayers> layers;              ///< of a hybrid stack, else empty
   /// What the device must provide; on the CPU captured maps are written while training goes on.
   int64_t device_bytes() const;
   /// What the CPU must provide beside a GPU.

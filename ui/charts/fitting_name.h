@@ -8,8 +8,8 @@ namespace saccade::ui {
 /// difference loses anything: a colour beside it tells the name, too.
 QString fittingTitle(const QString& whole, const QFontMetricsF& metrics, double room);
 
-/// Words between dots (" · "), what matters most first: in `room` pixels the last of them go, whole, and dots stand in their place. The first
-/// stays, as a title does.
+/// Words between dots (" · "), what matters most first: in `room` pixels the last of them go, whole, and dots stand in their place. The
+/// first stays, as a title does.
 QString fittingWords(const QString& whole, const QFontMetricsF& metrics, double room);
 
 }  // namespace saccade::ui

@@ -78,8 +78,7 @@ __global__ void __launch_bounds__(kThreads) gate_backward_kernel(LinearFormToken
 /// du = D dy silu(z) + Δ dv,  dΔ = u dv σ(dt + bias); sums of the bias and of D.
 template <int N, class T>
 __global__ void __launch_bounds__(kColumnThreads* kRuns)
-    steps_backward_kernel(LinearFormTokens<T> r, const T* dy, const T* dv, Goal<T> du, Goal<T> d_dt, float* bias_parts,
-                          float* skip_parts) {
+    steps_backward_kernel(LinearFormTokens<T> r, const T* dy, const T* dv, Goal<T> du, Goal<T> d_dt, float* bias_parts, float* skip_parts) {
   const Run run(N, r.tokens);
   Values<N> bias, skip;
   if (run.column < r.width) {

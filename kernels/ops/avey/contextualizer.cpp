@@ -227,9 +227,9 @@ Tensor contextualize_stage(Tape& tape, const Tensor& Z, const Tensor& A, const C
   const double bytes = static_cast<double>(Z.bytes() + Y.bytes() + A.bytes());
   const cuda::ContextualizerShape shape{layout, s.r, dynamic, own_only};
   const bool on_cuda = tape.device().targets_cuda();
-  tape.note_tensor_cores("avey.contextualize", Z.dtype(), !dynamic || shape.tiled(Z.dtype()),
-                         "splits of " + std::to_string(layout.split) + " and a width of " + std::to_string(s.r) +
-                             " that is mixed; multiples of 8 have one");
+  tape.note_tensor_cores(
+      "avey.contextualize", Z.dtype(), !dynamic || shape.tiled(Z.dtype()),
+      "splits of " + std::to_string(layout.split) + " and a width of " + std::to_string(s.r) + " that is mixed; multiples of 8 have one");
   const Gate& gate = neighbours.gate;
   expect(!gate.product || (on_cuda && gate.factor.shape() == Y.shape()), "avey.contextualize", "a gate is of Y's shape, on CUDA; it is ",
          gate.factor);
