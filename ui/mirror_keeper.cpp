@@ -56,10 +56,11 @@ void MirrorKeeper::begin(const QString& host, const QByteArray& profile) {
 void MirrorKeeper::end(QProcess* process) {
   process->disconnect(this);
   process->terminate();
-  process->setParent(nullptr);
-  connect(process, &QProcess::finished, process, &QObject::deleteLater);
-  if (!process->waitForFinished(300)) process->kill();
-  if (process->state() == QProcess::NotRunning) process->deleteLater();
+  if (!process->waitForFinished(300)) {
+    process->kill();
+    process->waitForFinished(1000);
+  }
+  delete process;
 }
 
 }  // namespace saccade::ui

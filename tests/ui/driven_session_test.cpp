@@ -16,6 +16,7 @@
 #include <QWheelEvent>
 
 #include "tests/app/program.h"
+#include "tests/support/instrumented.h"
 #include "ui/charts/figure_view.h"
 #include "ui/configure/configure_page.h"
 #include "ui/configure/json_view.h"
@@ -91,9 +92,9 @@ class OpenWindow {
   /// Waits until nothing is read or drawn any more.
   void settle() const {
     QTest::qWait(300);
-    QTRY_VERIFY_WITH_TIMEOUT(!session.runs()->loading() && session.runs()->unread() == 0, 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(!session.runs()->loading() && session.runs()->unread() == 0, 20000 * kSlower);
     for (const FigureView* view : window->findChildren<FigureView*>())
-      QTRY_VERIFY_WITH_TIMEOUT(!view->isVisible() || !view->drawing(), 20000);
+      QTRY_VERIFY_WITH_TIMEOUT(!view->isVisible() || !view->drawing(), 20000 * kSlower);
   }
 
  private:
@@ -135,8 +136,8 @@ class DrivenSessionTest : public QObject {
     shoot(open, "configure-json");
     const int before = open.session.runs()->rowCount();
     open.key(Qt::Key_Return, Qt::ControlModifier);
-    QTRY_COMPARE_WITH_TIMEOUT(open.window->page(), QString("live"), 20000);
-    QTRY_COMPARE_WITH_TIMEOUT(open.session.runs()->rowCount(), before + 1, 20000);
+    QTRY_COMPARE_WITH_TIMEOUT(open.window->page(), QString("live"), 20000 * kSlower);
+    QTRY_COMPARE_WITH_TIMEOUT(open.session.runs()->rowCount(), before + 1, 20000 * kSlower);
   }
 
   static RunState state(const OpenWindow& open) {
@@ -194,13 +195,13 @@ class DrivenSessionTest : public QObject {
       shoot(open, "empty");
       start(open, config("first", "attention", 400));
       if (QTest::currentTestFailed()) return;
-      QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss"), 20000);
+      QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss"), 20000 * kSlower);
       shoot(open, "live-running");
       watch(open);
       if (QTest::currentTestFailed()) return;
       start(open, config("second", "top1_chunk", 200));
       if (QTest::currentTestFailed()) return;
-      QTRY_COMPARE_WITH_TIMEOUT(state(open), RunState::finished, 60000);
+      QTRY_COMPARE_WITH_TIMEOUT(state(open), RunState::finished, 60000 * kSlower);
       look(open, zoomed);
       if (QTest::currentTestFailed()) return;
       inspect(open);
@@ -221,11 +222,12 @@ class DrivenSessionTest : public QObject {
  private:
   /// The run is drawn while it goes on, and ends.
   static void watch(OpenWindow& open) {
-    QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss")->figure().curves.front().x.size() > 1, 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss")->figure().curves.front().x.size() > 1, 20000 * kSlower);
     const size_t points = open.figure("loss")->figure().curves.front().x.size();
     if (state(open) == RunState::running)
-      QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss")->figure().curves.front().x.size() > points || state(open) == RunState::finished, 20000);
-    QTRY_COMPARE_WITH_TIMEOUT(state(open), RunState::finished, 60000);
+      QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss")->figure().curves.front().x.size() > points || state(open) == RunState::finished,
+                               20000 * kSlower);
+    QTRY_COMPARE_WITH_TIMEOUT(state(open), RunState::finished, 60000 * kSlower);
   }
 
   static QVariantMap axes(const OpenWindow& open) {
@@ -268,7 +270,7 @@ class DrivenSessionTest : public QObject {
                                  if (view->isVisible() && view->figure().map && view->figure().map->rows > 16) return view;
                                return nullptr;
                              }()),
-                             20000);
+                             20000 * kSlower);
     map->setFocus();
     open.key(Qt::Key_Home);
     for (int i = 0; i < 20; ++i) open.key(Qt::Key_Right);
@@ -285,7 +287,7 @@ class DrivenSessionTest : public QObject {
     open.open("compare");
     open.settle();
     FigureView* view = nullptr;
-    QTRY_VERIFY_WITH_TIMEOUT((view = open.figure("ood-against-pretraining")) && view->figure().curves.size() >= 2, 20000);
+    QTRY_VERIFY_WITH_TIMEOUT((view = open.figure("ood-against-pretraining")) && view->figure().curves.size() >= 2, 20000 * kSlower);
     shoot(open, "compare");
     const QString path = program_.path("trajectories.pdf");
     for (QAction* action : view->exportMenu()->actions())
@@ -329,14 +331,14 @@ class DrivenSessionTest : public QObject {
   static void back(OpenWindow& open, const QVariantMap& zoomed, const Json& draft) {
     open.open("live");
     open.settle();
-    QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss"), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss"), 20000 * kSlower);
     QTRY_COMPARE_WITH_TIMEOUT(axes(open), zoomed, 10000);
     open.open("configure");
     QCOMPARE(written(open), draft);
     QVERIFY(open.child<QToolButton>("Show the config as a form")->isChecked());
     open.open("compare");
     open.settle();
-    QTRY_VERIFY_WITH_TIMEOUT(open.figure("ood-against-pretraining"), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(open.figure("ood-against-pretraining"), 20000 * kSlower);
     open.open("runs");
     open.settle();
     shoot(open, "runs");

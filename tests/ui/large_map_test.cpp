@@ -12,6 +12,7 @@
 
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/run_info.h"
+#include "tests/support/instrumented.h"
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/prepared_figure.h"
@@ -157,7 +158,7 @@ class LargeMapTest : public QObject {
     std::sort(frames.begin(), frames.end());
     const double p95 = frames[frames.size() * 95 / 100];
     qInfo("frames of zoom and pan: median %.1f ms, 95 %% %.1f ms, longest %.1f ms", frames[frames.size() / 2], p95, frames.back());
-    QVERIFY2(p95 < 16, qPrintable(QString::number(p95)));
+    QVERIFY2(p95 < 16 * kSlower, qPrintable(QString::number(p95)));
     QVERIFY(QTest::qWaitFor([&] { return !large->busy(); }, 60000));
     report(app, "zoom and pan");
 
@@ -234,8 +235,13 @@ class LargeMapTest : public QObject {
       for (int64_t c = 0; c < cells.columns && column + c <= row + r; ++c)
         QCOMPARE(cells.values[static_cast<size_t>(r * cells.columns + c)], -0.5F * weight(row + r, column + c));
 
-    QTest::mouseMove(view, centre.toPoint());
-    QTRY_VERIFY_WITH_TIMEOUT(QToolTip::text().contains("difference of weights ") && !QToolTip::text().contains(tr("…")), 60000);
+    const auto told = [] { return QToolTip::text().contains("difference of weights ") && !QToolTip::text().contains(tr("…")); };
+    for (int i = 0; i < 20 && !told(); ++i) {  // where values take long to come, the tip has gone by then
+      QTest::mouseMove(view, centre.toPoint() + QPoint(0, 3));
+      QTest::mouseMove(view, centre.toPoint());
+      static_cast<void>(QTest::qWaitFor(told, 3000));
+    }
+    QVERIFY2(told(), qPrintable(QToolTip::text()));
     const QStringList words = QToolTip::text().split(' ');
     const auto number = [&](const char* after) { return words.at(words.indexOf(after) + 1).toLongLong(); };
     const int64_t query = number("query"), source = number("position");
@@ -255,7 +261,7 @@ class LargeMapTest : public QObject {
   static void report(const MeasuredApplication& app, const char* what) {
     const auto [ms, name] = app.longest();
     qInfo("%s: longest event %.1f ms (%s)", what, ms, qPrintable(name));
-    QVERIFY2(ms <= 16, qPrintable(QString("%1: %2 ms in %3").arg(QLatin1String(what)).arg(ms).arg(name)));
+    QVERIFY2(ms <= 16 * kSlower, qPrintable(QString("%1: %2 ms in %3").arg(QLatin1String(what)).arg(ms).arg(name)));
   }
 };
 

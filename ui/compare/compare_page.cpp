@@ -256,9 +256,10 @@ FittedTable* ComparePage::makeTable(ComparisonTable& table, const QString& name)
   auto* view = new FittedTable;
   view->setModel(&table);
   view->setAccessibleName(name);
-  connect(view->horizontalScrollBar(), &QScrollBar::rangeChanged, this, [this] {  // a bar that comes or goes takes room of the rows
-    if (words_) fitWords();
-  });
+  connect(view->horizontalScrollBar(), &QScrollBar::rangeChanged, &while_whole_,
+          [this] {  // a bar that comes or goes takes room of the rows
+            if (words_) fitWords();
+          });
   return view;
 }
 

@@ -67,6 +67,7 @@ class ComparePage : public QWidget {
   QWidget* tables_ = nullptr;  ///< with the words below them
   QLabel* verdict_;
   QScrollArea* words_ = nullptr;  ///< what verdict_ stands in
+  QObject while_whole_;           ///< receives what widgets below still send while the page, no longer one, hides and deletes them
 };
 
 }  // namespace saccade::ui
