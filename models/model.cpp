@@ -8,7 +8,6 @@
 #include "kernels/engine/interruption.h"
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
-#include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "kernels/ops/decoding/decoding.h"
 #include "kernels/ops/linear/linear.h"
 #include "models/orthogonal.h"
@@ -208,8 +207,8 @@ DecodingState Model::begin(Arena&, DType, int64_t, int64_t) const { throw UsageE
 Tensor Model::extend(Tape&, const Tensor&, DecodingState&) const { throw std::logic_error("extend without begin"); }
 
 Tensor Model::loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe, Tensor* token_losses,
-                   double max_logit_penalty) const {
-  const CrossEntropy result = linear_cross_entropy(tape, hidden(tape, tokens, probe), output_weight(), targets, max_logit_penalty);
+                   const CrossEntropyOptions& options) const {
+  const CrossEntropy result = linear_cross_entropy(tape, hidden(tape, tokens, probe), output_weight(), targets, options);
   if (token_losses) *token_losses = result.tokens;
   return result.mean;
 }

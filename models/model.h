@@ -9,6 +9,7 @@
 #include "kernels/engine/random.h"
 #include "kernels/engine/tape.h"
 #include "kernels/engine/token_position.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "models/probe.h"
 
 namespace saccade {
@@ -209,9 +210,9 @@ class Model {
   virtual double state_values_per_token() const = 0;
 
   /// Mean next-token cross-entropy in nats, scalar [1]; `token_losses` receives [B·T] when given. A max_logit_penalty is in the
-  /// gradient only (kernels/ops/cross_entropy/cross_entropy.h).
+  /// gradient only; most_targets are those of all B·T rows.
   Tensor loss(Tape& tape, const Tensor& tokens, const Tensor& targets, Probe* probe = nullptr, Tensor* token_losses = nullptr,
-              double max_logit_penalty = 0) const;
+              const CrossEntropyOptions& options = {}) const;
   /// [B, T, V]
   Tensor logits(Tape& tape, const Tensor& tokens, Probe* probe = nullptr) const;
 

@@ -139,7 +139,7 @@ void TrainingStep::forward_backward() {
 /// The gradients of every micro-batch stand alone: GradientExchange adds them up.
 void TrainingStep::run_forward_backward() {
   tape_.fresh_grads();
-  Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, training_.max_logit_penalty);
+  Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, {training_.max_logit_penalty});
   if (target_share_) loss = scaled(tape_, loss, target_share_);
   const double share = loss_share();
   if (ranks_.count > 1)

@@ -165,11 +165,18 @@ Input some_without(Input targets) {
   return targets;
 }
 
+/// A target in one row of `every`, the first of them; 0: in none.
+Input one_of(Input targets, int64_t every) {
+  for (size_t i = 0; i < targets.values.size(); ++i)
+    if (every == 0 || i % static_cast<size_t>(every) != 0) targets.values[i] = -1;
+  return targets;
+}
+
 void add_cross_entropies(std::vector<OpCase>& cases) {
-  const auto add = [&](const std::string& name, std::vector<Input> inputs, double penalty) {
+  const auto add = [&](const std::string& name, std::vector<Input> inputs, double penalty, int64_t most_targets = 0) {
     cases.push_back({"linear_cross_entropy " + std::to_string(inputs[0].shape[0]) + "x" + std::to_string(inputs[1].shape[0]) + name,
-                     std::move(inputs), [penalty](Tape& t, const Tensors& x) {
-                       const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], penalty);
+                     std::move(inputs), [penalty, most_targets](Tape& t, const Tensors& x) {
+                       const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], {penalty, most_targets});
                        return Tensors{loss.mean, loss.tokens};
                      }});
   };
@@ -189,7 +196,20 @@ void add_cross_entropies(std::vector<OpCase>& cases) {
     add(" penalized", {in_halves(hidden), halves, targets}, 0.5);
     add(" masked", {hidden, small, some_without(targets)}, 0);
     add(" masked penalized", {in_halves(hidden), halves, some_without(targets)}, 0.5);
+    for (const int64_t every : {3, 8}) {
+      const Input few = one_of(targets, every);
+      const int64_t count = (rows + every - 1) / every;
+      const std::string name = " targets at one of " + std::to_string(every);
+      add(name, {hidden, small, few}, 0, count);
+      add(name + ", more room", {hidden, small, few}, 0, std::min(rows - 1, count + 5));
+      add(name + ", penalized", {in_halves(hidden), halves, few}, 0.5, count);
+    }
+    add(" no target", {hidden, small, one_of(targets, 0)}, 0, (rows + 7) / 8);
   }
+  // More blocks of logits than one, and more rows than a block lists.
+  const Input hidden = activation({30000, 16}, 1), small = parameter({40000, 16}, 2, 0.3), targets = integers({30000}, 3, 40000);
+  add(" targets at one of 3", {hidden, small, one_of(targets, 3)}, 0, 10000);
+  add(" targets at one of 8, more room", {hidden, small, one_of(targets, 8)}, 0, 9000);
 }
 
 void add_position_sums(std::vector<OpCase>& cases) {
@@ -328,11 +348,33 @@ std::vector<OpCase> cases() {
   return all;
 }
 
+/// Where there is room for fewer targets than there are, those behind and the mean are no numbers, and those before are right.
+bool check_too_many_targets(Device gpu) {
+  Arena arena(gpu);
+  Tape tape(arena, false);
+  const Tensor hidden = arena.allocate({3000, 16}, DType::f32), weight = arena.allocate({64, 16}, DType::f32),
+               targets = arena.allocate({3000}, DType::i32);
+  from_doubles(hidden, activation({3000, 16}, 1).values);
+  from_doubles(weight, activation({64, 16}, 2).values);
+  from_doubles(targets, some_without(integers({3000}, 3, 64)).values);
+  const CrossEntropy some = linear_cross_entropy(tape, hidden, weight, targets, {.most_targets = 1500}),
+                     all = linear_cross_entropy(tape, hidden, weight, targets);
+  const std::vector<double> found = to_doubles(some.tokens), expected = to_doubles(all.tokens);
+  bool ok = std::isnan(to_doubles(some.mean)[0]);
+  for (size_t n = 0, place = 0; n < found.size(); ++n)
+    if (n % 3 == 0)
+      ok = ok && found[n] == 0;
+    else
+      ok = ok && (place++ < 1500 ? std::abs(found[n] - expected[n]) < 1e-4 : std::isnan(found[n]));
+  std::printf("more targets than there is room for: %s\n", ok ? "ok" : "FAILED");
+  return ok;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return check_main(argc, argv, cases, {}, [](Device device) {
-    const bool adamw = check_adamw(device), muon = check_muon(device);
-    return adamw && muon ? 0 : 1;
+    const bool adamw = check_adamw(device), muon = check_muon(device), room = check_too_many_targets(device);
+    return adamw && muon && room ? 0 : 1;
   });
 }

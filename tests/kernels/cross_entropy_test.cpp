@@ -24,7 +24,7 @@ class CrossEntropyTest : public QObject {
 
   static constexpr double kPenalty = 0.5;
   static std::vector<Tensor> penalized(Tape& t, const std::vector<Tensor>& x) {
-    const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], kPenalty);
+    const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], {.max_logit_penalty = kPenalty});
     return {loss.mean, loss.tokens};
   }
   /// c/2 · mean over the rows of (largest logit)².
@@ -119,6 +119,84 @@ class CrossEntropyTest : public QObject {
       for (size_t i = 0; i < 77; ++i) QVERIFY(std::abs(masked.values[2].values[i] - share * plain.values[2].values[i]) < 1e-14);
     }
   }
+  /// With room for the rows that have a target alone, and for some more, values and gradients are those of all rows.
+  void targeted_rows_data() {
+    QTest::addColumn<int>("rows");
+    QTest::addColumn<int>("vocabulary");
+    QTest::addColumn<int>("every");
+    QTest::addColumn<int>("room");
+    QTest::newRow("exact room") << 13 << 11 << 3 << 4;
+    QTest::newRow("more room") << 13 << 11 << 3 << 9;
+    QTest::newRow("one target, the last") << 13 << 11 << 13 << 1;
+    QTest::newRow("one target, more room") << 13 << 11 << 13 << 12;
+    QTest::newRow("no target") << 13 << 11 << 0 << 4;
+    QTest::newRow("all targets") << 13 << 11 << 1 << 13;
+    QTest::newRow("several blocks") << 5001 << 53 << 2 << 2600;
+    QTest::newRow("several tasks") << 700 << 33001 << 2 << 350;
+  }
+  void targeted_rows() {
+    QFETCH(int, rows);
+    QFETCH(int, vocabulary);
+    QFETCH(int, every);
+    QFETCH(int, room);
+    std::vector<Array> all = inputs(rows, 7, vocabulary);
+    for (int r = 0; r < rows; ++r)
+      if (every == 0 || r % every != every - 1) all[2].values[static_cast<size_t>(r)] = -1;
+    for (const double penalty : {0.0, kPenalty}) {
+      const auto op = [penalty](int64_t most) {
+        return [penalty, most](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> {
+          const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], {penalty, most});
+          return {loss.mean, loss.tokens};
+        };
+      };
+      const Op some = op(room), whole = op(0);
+      for (const auto& [dtype, limit] : {std::pair{DType::f64, 1e-14}, std::pair{DType::f32, 1e-6}}) {
+        const OpRun listed = run_op(some, all, dtype, Device::cpu()), expected = run_op(whole, all, dtype, Device::cpu());
+        QCOMPARE(listed.values.size(), size_t{4});  // mean, tokens, gradients
+        for (size_t i = 0; i < 4; ++i) {
+          double largest = 0;
+          for (const double v : expected.values[i].values) largest = std::max(largest, std::abs(v));
+          QCOMPARE(largest > 0, every > 0);
+          for (size_t j = 0; j < expected.values[i].values.size(); ++j)
+            QVERIFY(std::abs(listed.values[i].values[j] - expected.values[i].values[j]) <= limit * std::max(1.0, largest));
+        }
+        for (size_t r = 0; r < static_cast<size_t>(rows); ++r)
+          for (size_t i = 0; i < 7 && all[2].values[r] < 0; ++i) QCOMPARE(listed.values[2].values[r * 7 + i], 0.0);
+      }
+      for (const QString& problem : {check_threads(some, all), check_plan(some, all)}) QVERIFY2(problem.isEmpty(), qPrintable(problem));
+      if (rows == 13 && penalty == 0) CHECK_OP(some, all);
+    }
+  }
+  /// What is computed is what there is room for, as the plan counts it; logits of other rows have no memory.
+  void targeted_rows_cost_what_they_are() {
+    Arena arena(Device::plan());
+    const auto cost = [&](int64_t rows, int64_t most) {
+      Tape tape(arena, true);
+      arena.reset_peak();
+      Tensor hidden = tape.empty({rows, 8}, DType::f32), weight = tape.empty({60, 8}, DType::f32);
+      hidden.set_differentiable(true);
+      weight.set_differentiable(true);
+      linear_cross_entropy(tape, hidden, weight, tape.empty({rows}, DType::i32), {0, most});
+      return std::pair(tape.cost().flops, arena.peak_extent());
+    };
+    QCOMPARE(cost(1000, 125).first, cost(125, 0).first);
+    QCOMPARE(cost(1000, 1000), cost(1000, 0));
+    QCOMPARE(cost(1000, 2000), cost(1000, 0));
+    QVERIFY(cost(1000, 125).second < cost(1000, 0).second / 2);
+  }
+  void more_targets_than_there_is_room_for() {
+    Arena arena(Device::cpu());
+    Tape tape(arena, false);
+    const std::vector<Array> all = inputs(5, 2, 4);
+    const Tensor hidden = to_tensor(all[0], DType::f32, arena), weight = to_tensor(all[1], DType::f32, arena),
+                 targets = to_tensor(all[2], DType::f32, arena);
+    try {
+      linear_cross_entropy(tape, hidden, weight, targets, {0, 4});
+      QFAIL("five targets in room for four");
+    } catch (const DataError& error) {
+      QCOMPARE(QString(error.what()), QString("[linear_cross_entropy] 5 rows have a target; expected at most 4"));
+    }
+  }
   /// More rows than one block and one task, neither a divisor.
   void blocks() {
     for (const auto& [rows, vocabulary] : {std::pair{2311, 53}, std::pair{307, 33001}}) {
@@ -174,7 +252,8 @@ class CrossEntropyTest : public QObject {
       QVERIFY_THROWS_EXCEPTION(DataError, linear_cross_entropy(tape, hidden, weight, to_tensor(all[2], DType::f32, arena)));
     }
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({2}, DType::i32)));
-    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), -1e-4));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), {-1e-4}));
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), {0, -1}));
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
                              linear_cross_entropy(tape, hidden, tape.empty({4, 3}, DType::f32), tape.empty({3}, DType::i32)));
   }

@@ -8,6 +8,7 @@
 #include "kernels/engine/expect.h"
 #include "kernels/engine/parallel.h"
 #include "kernels/ops/cross_entropy/cross_entropy_cuda.h"
+#include "kernels/ops/cross_entropy/targeted_rows.h"
 #include "kernels/ops/elementwise/elementwise_cuda.h"
 #include "kernels/ops/linear/gemm_cuda.h"
 
@@ -81,36 +82,84 @@ void check_targets(const Tensor& targets, int64_t vocabulary) {
                       " is outside the vocabulary of " + std::to_string(vocabulary));
 }
 
-/// d_hidden and d_weight: of the mean loss, empty when not wanted.
+/// d_rows and d_weight: of the mean loss, empty when not wanted.
 struct Buffers {
-  Tensor logits, d_hidden, d_weight;
+  Tensor logits, d_rows, d_weight;
+  TargetedRows list;        ///< empty: every row may have a target
+  Tensor gathered, losses;  ///< with a list: hidden states of a block of its rows, and the nats of all of them
+
+  bool gradients() const { return d_rows || d_weight; }
 };
+
+/// Fills the list; returns how many rows have a target.
+int64_t list_targets(const Tensor& targets, const TargetedRows& list) {
+  const int32_t* t = targets.data<int32_t>();
+  const int64_t most = list.rows.size(), count = std::count_if(t, t + targets.size(), [](int32_t target) { return target >= 0; });
+  if (count > most)
+    throw DataError("[linear_cross_entropy] " + std::to_string(count) + " rows have a target; expected at most " + std::to_string(most));
+  int32_t *rows = list.rows.data<int32_t>(), *wanted = list.targets.data<int32_t>(), *places = list.places.data<int32_t>();
+  int32_t next = 0;
+  for (int64_t n = 0; n < targets.size(); ++n) {
+    places[n] = t[n] < 0 ? TargetedRows::kNone : next;
+    if (t[n] >= 0) rows[next] = static_cast<int32_t>(n), wanted[next++] = t[n];
+  }
+  std::fill(rows + count, rows + most, TargetedRows::kNone);
+  std::fill(wanted + count, wanted + most, TargetedRows::kNone);
+  return count;
+}
 
 template <class T>
 void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss, const Buffers& buffers,
                    double penalty) {
-  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = targets.size(), step = buffers.logits.dim(0);
+  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), all = targets.size(), step = buffers.logits.dim(0);
   check_targets(targets, vocabulary);
+  const TargetedRows& list = buffers.list;
+  const int64_t rows = list ? list_targets(targets, list) : all;
+  const int32_t* wanted = (list ? list.targets : targets).template data<int32_t>();
   const T *h = hidden.data<T>(), *w = weight.data<T>();
-  T *logits = buffers.logits.data<T>(), *tokens = loss.tokens.data<T>();
+  T *logits = buffers.logits.data<T>(), *tokens = loss.tokens.data<T>(), *losses = list ? buffers.losses.data<T>() : tokens;
+  if (buffers.d_weight && rows == 0) std::fill_n(buffers.d_weight.data<T>(), buffers.d_weight.size(), T(0));
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
+    const T* block = list ? buffers.gathered.data<T>() : h + first * width;
     parallel_ranges(count, kTaskRows, [&](int64_t begin, int64_t end) {
       const int64_t m = end - begin, at = first + begin;
+      for (int64_t r = begin; list && r < end; ++r)
+        std::copy_n(h + list.rows.data<int32_t>()[first + r] * width, width, buffers.gathered.data<T>() + r * width);
       T* p = logits + begin * vocabulary;
-      gemm_serial<T>(false, true, m, vocabulary, width, 1, h + at * width, width, w, width, false, p, vocabulary);
-      softmax(p, targets.data<int32_t>() + at, tokens + at, m, vocabulary, 1.0 / static_cast<double>(rows), penalty);
-      if (buffers.d_hidden)
-        gemm_serial<T>(false, false, m, width, vocabulary, 1, p, vocabulary, w, width, false, buffers.d_hidden.data<T>() + at * width,
-                       width);
+      gemm_serial<T>(false, true, m, vocabulary, width, 1, block + begin * width, width, w, width, false, p, vocabulary);
+      softmax(p, wanted + at, losses + at, m, vocabulary, 1.0 / static_cast<double>(all), penalty);
+      if (buffers.d_rows)
+        gemm_serial<T>(false, false, m, width, vocabulary, 1, p, vocabulary, w, width, false, buffers.d_rows.data<T>() + at * width, width);
     });
     if (buffers.d_weight)
-      gemm<T>(true, false, vocabulary, width, count, 1, logits, vocabulary, h + first * width, width, first > 0, buffers.d_weight.data<T>(),
-              width);
+      gemm<T>(true, false, vocabulary, width, count, 1, logits, vocabulary, block, width, first > 0, buffers.d_weight.data<T>(), width);
+  }
+  if (list) {
+    std::fill_n(tokens, all, T(0));
+    for (int64_t r = 0; r < rows; ++r) tokens[list.rows.data<int32_t>()[r]] = losses[r];
   }
   double sum = 0;
-  for (int64_t i = 0; i < rows; ++i) sum += static_cast<double>(tokens[i]);
-  *loss.mean.data<T>() = static_cast<T>(sum / static_cast<double>(rows));
+  for (int64_t i = 0; i < all; ++i) sum += static_cast<double>(tokens[i]);
+  *loss.mean.data<T>() = static_cast<T>(sum / static_cast<double>(all));
+}
+
+/// to[n] = factor · from[list.places[n]], zeros where n has no place.
+template <class T>
+void spread_rows(const Tensor& from, const TargetedRows& list, T factor, const Tensor& to) {
+  const int64_t width = to.dim(-1);
+  const int32_t* places = list.places.data<int32_t>();
+  parallel_ranges(list.places.size(), kTaskRows, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      T* row = to.data<T>() + n * width;
+      if (places[n] < 0) {
+        std::fill_n(row, width, T(0));
+        continue;
+      }
+      const T* own = from.data<T>() + places[n] * width;
+      for (int64_t i = 0; i < width; ++i) row[i] = own[i] * factor;
+    }
+  });
 }
 
 /// to (+)= factor · from; to and from may be one.
@@ -134,84 +183,110 @@ int64_t block_rows(Device device, int64_t rows, int64_t vocabulary) {
   return std::min(rows, std::max<int64_t>(256, (int64_t{1} << 28) / vocabulary / 256 * 256));
 }
 
-/// The same blocks on the GPU: logits of a block of rows by a matrix product, softmax in place, two products for the gradients.
+/// The same blocks on the GPU: logits of a block of rows by a matrix product, softmax in place, two products for the gradients. Of listed
+/// rows all that the list has room for: a captured graph knows no number of targets, and rows without one come out as zeros.
 void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss,
              const cpu::Buffers& buffers, double penalty) {
   const int device = tape.device().index;
   const Tensor w = tape.compute_copy(weight), flat = hidden.rows_view();
-  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = flat.dim(0), step = buffers.logits.dim(0);
-  const Tensor d_hidden = buffers.d_hidden ? buffers.d_hidden.rows_view() : Tensor();
+  const TargetedRows& list = buffers.list;
+  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), all = flat.dim(0), step = buffers.logits.dim(0);
+  const int64_t rows = list ? list.rows.size() : all;
+  const Tensor d_rows = buffers.d_rows ? buffers.d_rows.rows_view() : Tensor(), losses = list ? buffers.losses : loss.tokens;
+  if (list) cuda::list_targets(tape.stream(), targets, list);
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
-    const Tensor h = flat.slice(first, first + count);
+    const Tensor h = list ? buffers.gathered.slice(0, count) : flat.slice(first, first + count);
+    if (list) cuda::gather_rows(tape.stream(), flat, list, first, h);
     cuda::gemm(device, false, true, count, vocabulary, width, 1, cuda::matrix(h, width), cuda::matrix(w, width), false,
                cuda::matrix(buffers.logits, vocabulary));
-    cuda::softmax_cross_entropy(tape.stream(), buffers.logits, static_cast<const int32_t*>(targets.raw()) + first,
-                                static_cast<float*>(loss.tokens.raw()) + first, count, buffers.d_hidden || buffers.d_weight,
-                                1.0 / static_cast<double>(rows), penalty);
-    if (d_hidden)
+    cuda::softmax_cross_entropy(tape.stream(), buffers.logits, static_cast<const int32_t*>((list ? list.targets : targets).raw()) + first,
+                                static_cast<float*>(losses.raw()) + first, count, buffers.gradients(), 1.0 / static_cast<double>(all),
+                                penalty);
+    if (d_rows)
       cuda::gemm(device, false, false, count, width, vocabulary, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(w, width), false,
-                 cuda::matrix(d_hidden.slice(first, first + count), width));
+                 cuda::matrix(d_rows.slice(first, first + count), width));
     if (buffers.d_weight)
       cuda::gemm(device, true, false, vocabulary, width, count, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(h, width),
                  first > 0, cuda::matrix(buffers.d_weight, width));
   }
+  if (list) cuda::spread_losses(tape.stream(), losses, list, loss.tokens);
   cuda::mean(tape.stream(), loss.tokens, loss.mean);
 }
 
 }  // namespace
 
-CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double max_logit_penalty) {
+CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
+                                  const CrossEntropyOptions& options) {
   const char* op = "linear_cross_entropy";
   expect(
       weight.rank() == 2 && hidden.rank() >= 1 && hidden.dim(-1) == weight.dim(1) && accumulation_dtype(hidden.dtype()) == weight.dtype(),
       op, "hidden is ", hidden, " ", hidden.dtype(), ", weight is ", weight, " ", weight.dtype(),
       "; expected hidden [..., D], weight [V, D]");
-  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), rows = hidden.size() / width;
-  expect(targets.dtype() == DType::i32 && targets.size() == rows && rows > 0, op, "targets are ", targets, " ", targets.dtype(),
+  const int64_t vocabulary = weight.dim(0), width = weight.dim(1), all = hidden.size() / width;
+  expect(targets.dtype() == DType::i32 && targets.size() == all && all > 0, op, "targets are ", targets, " ", targets.dtype(),
          ", hidden is ", hidden, "; expected one i32 a row");
-  expect(max_logit_penalty >= 0, op, "max_logit_penalty is negative; expected 0 or more");
+  expect(options.max_logit_penalty >= 0, op, "max_logit_penalty is negative; expected 0 or more");
+  expect(options.most_targets >= 0, op, "most_targets is negative; expected 0 or more");
+  const bool listed = options.most_targets > 0 && options.most_targets < all;
+  const int64_t rows = listed ? options.most_targets : all;
   const DType dtype = hidden.dtype(), exact = accumulation_dtype(dtype);
-  CrossEntropy loss{tape.empty({1}, exact), tape.empty({rows}, exact)};
+  CrossEntropy loss{tape.empty({1}, exact), tape.empty({all}, exact)};
   // The gradients are made while the logits are there: going over them again in backward would double the work.
   cpu::Buffers buffers;
-  if (tape.recording() && hidden.differentiable()) buffers.d_hidden = tape.empty(hidden.shape(), dtype);
+  if (tape.recording() && hidden.differentiable()) buffers.d_rows = tape.empty(listed ? Shape{rows, width} : hidden.shape(), dtype);
   if (tape.recording() && weight.differentiable()) buffers.d_weight = tape.empty(weight.shape(), exact);
-  buffers.logits = tape.empty({block_rows(tape.device(), rows, vocabulary), vocabulary}, dtype);
-  const double products = 1 + (buffers.d_hidden ? 1 : 0) + (buffers.d_weight ? 1 : 0), logits = static_cast<double>(rows * vocabulary);
-  const double bytes = static_cast<double>(hidden.bytes() + weight.bytes() + targets.bytes() + loss.tokens.bytes() +
-                                           (buffers.d_hidden ? hidden.bytes() : 0) + (buffers.d_weight ? weight.bytes() : 0));
+  const int64_t block = block_rows(tape.device(), rows, vocabulary);
+  if (listed) {
+    buffers.list = {tape.empty({rows}, DType::i32), tape.empty({rows}, DType::i32), tape.empty({all}, DType::i32)};
+    buffers.gathered = tape.empty({block, width}, dtype);
+    buffers.losses = tape.empty({rows}, exact);
+  }
+  buffers.logits = tape.empty({block, vocabulary}, dtype);
+  const double products = 1 + (buffers.d_rows ? 1 : 0) + (buffers.d_weight ? 1 : 0), logits = static_cast<double>(rows * vocabulary);
+  const double states = static_cast<double>(rows * width * byte_size(dtype));
+  const double bytes = states * (buffers.d_rows ? 2 : 1) + static_cast<double>(weight.bytes() + targets.bytes() + loss.tokens.bytes() +
+                                                                               (buffers.d_weight ? weight.bytes() : 0));
   tape.run(
       op, {products * 2 * logits * static_cast<double>(width) + 5 * logits, bytes},
       [&] {
-        dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers, max_logit_penalty); });
+        dispatch(dtype,
+                 [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers, options.max_logit_penalty); });
       },
-      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers, max_logit_penalty); });
-  tape.record({hidden, weight}, {&loss.mean}, [=, d_hidden = buffers.d_hidden, d_weight = buffers.d_weight, mean = loss.mean](Tape& t) {
-    const Tensor d_mean = t.grad(mean);
-    if (d_hidden) {
-      t.run(
-          "linear_cross_entropy.backward.hidden", {static_cast<double>(d_hidden.size()), 2.0 * static_cast<double>(d_hidden.bytes())},
-          [&] {
-            dispatch(dtype, [&](auto zero) {
-              using T = decltype(zero);
-              if (const T factor = *d_mean.data<T>(); factor != T(1)) cpu::scale_into<T>(d_hidden, false, d_hidden, factor);
-            });
-          },
-          [&] { cuda::scale(t.stream(), d_hidden, d_mean); });
-      t.add_grad(hidden, d_hidden);
-    }
-    if (const GradTarget to = d_weight ? t.grad_target(weight) : GradTarget())
-      t.run(
-          "linear_cross_entropy.backward.weight", {static_cast<double>(d_weight.size()), 3.0 * static_cast<double>(d_weight.bytes())},
-          [&] {
-            dispatch(dtype, [&](auto zero) {
-              using T = decltype(zero);
-              cpu::scale_into<T>(to.tensor, to.add, d_weight, *d_mean.data<T>());
-            });
-          },
-          [&] { cuda::scale_into(t.stream(), to.tensor, to.add, d_weight, d_mean); });
-  });
+      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers, options.max_logit_penalty); });
+  tape.record(
+      {hidden, weight}, {&loss.mean},
+      [=, d_rows = buffers.d_rows, d_weight = buffers.d_weight, list = buffers.list, mean = loss.mean](Tape& t) {
+        const Tensor d_mean = t.grad(mean);
+        if (d_rows) {
+          const Tensor d_hidden = list ? t.empty(hidden.shape(), dtype) : d_rows;
+          t.run(
+              "linear_cross_entropy.backward.hidden",
+              {static_cast<double>(d_rows.size()), static_cast<double>(d_rows.bytes() + d_hidden.bytes())},
+              [&] {
+                dispatch(dtype, [&](auto zero) {
+                  using T = decltype(zero);
+                  const T factor = *d_mean.data<T>();
+                  if (list)
+                    cpu::spread_rows<T>(d_rows, list, factor, d_hidden);
+                  else if (factor != T(1))
+                    cpu::scale_into<T>(d_hidden, false, d_hidden, factor);
+                });
+              },
+              [&] { list ? cuda::spread_rows(t.stream(), d_rows, list, d_mean, d_hidden) : cuda::scale(t.stream(), d_hidden, d_mean); });
+          t.add_grad(hidden, d_hidden);
+        }
+        if (const GradTarget to = d_weight ? t.grad_target(weight) : GradTarget())
+          t.run(
+              "linear_cross_entropy.backward.weight", {static_cast<double>(d_weight.size()), 3.0 * static_cast<double>(d_weight.bytes())},
+              [&] {
+                dispatch(dtype, [&](auto zero) {
+                  using T = decltype(zero);
+                  cpu::scale_into<T>(to.tensor, to.add, d_weight, *d_mean.data<T>());
+                });
+              },
+              [&] { cuda::scale_into(t.stream(), to.tensor, to.add, d_weight, d_mean); });
+      });
   return loss;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/engine/cuda_runtime.h"
 #include "kernels/engine/tensor.h"
+#include "kernels/ops/cross_entropy/targeted_rows.h"
 
 namespace saccade::cuda {
 
@@ -13,6 +14,15 @@ void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* t
 /// The same for long rows of bf16 on Hopper. Returns false and does nothing on other GPUs and for other rows.
 bool hopper_softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
                                   double scale, double penalty);
+
+/// Fills `list` from targets i32 [N], −1 where a row has none.
+void list_targets(Stream stream, const Tensor& targets, const TargetedRows& list);
+/// gathered[i] = hidden[list.rows[first + i]], zeros where there is no row. hidden [N, D], gathered [count, D], f32 or bf16.
+void gather_rows(Stream stream, const Tensor& hidden, const TargetedRows& list, int64_t first, const Tensor& gathered);
+/// to[n] = *factor · from[list.places[n]], zeros where n has no place. from [M, D], to [N, D] f32 or bf16; factor f32 [1] on the device.
+void spread_rows(Stream stream, const Tensor& from, const TargetedRows& list, const Tensor& factor, const Tensor& to);
+/// tokens[n] = losses[list.places[n]], 0 without a target, NaN for a target without a place. losses f32 [M], tokens f32 [N].
+void spread_losses(Stream stream, const Tensor& losses, const TargetedRows& list, const Tensor& tokens);
 
 /// mean[0] = (Σ x) / n in a fixed order. x f32 [n], mean f32 [1].
 void mean(Stream stream, const Tensor& x, const Tensor& mean);
