@@ -34,6 +34,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .train = {"length-64-least-4"},
     .test = {"length-128", "length-256"},
     .vocabulary = [](const Settings& s) { return s.vocabulary; },
+    .most_targets = [](const Settings& s) { return s.length / 2; },
     .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
     .check =
         [](const Settings& s) {

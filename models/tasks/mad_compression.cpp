@@ -34,6 +34,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .train = {"length-64-vocabulary-16-examples-12800"},
     .test = {},
     .vocabulary = [](const Settings& s) { return s.vocabulary + symbols(s); },
+    .most_targets = [](const Settings& s) { return symbols(s); },
     .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
     .check =
         [](const Settings& s) {

@@ -78,6 +78,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{.id = "mad-fuzzy-recall",
                                                       .train = {"length-128-vocabulary-16-examples-12800"},
                                                       .test = {"length-256-vocabulary-16"},
                                                       .vocabulary = [](const Settings& s) { return s.vocabulary; },
+                                                      .most_targets = [](const Settings& s) { return s.value_symbols; },
                                                       .maker = [](const Settings& s, uint64_t) -> MakeExample {
                                                         return [s](Draws& draws, bool training) {
                                                           return Maker{s, draws, training}.make();

@@ -36,6 +36,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{.id = "mad-memorization",
                                                       .train = {"length-32-vocabulary-256"},
                                                       .test = {},
                                                       .vocabulary = [](const Settings& s) { return s.vocabulary; },
+                                                      .most_targets = [](const Settings& s) { return s.length / 2; },
                                                       .maker = maker,
                                                       .check =
                                                           [](const Settings& s) {

@@ -61,6 +61,7 @@ SymbolTask task(const char* id, const char* title, const char* source, std::vect
       .train = std::move(train),
       .test = std::move(test),
       .vocabulary = [](const Settings& s) { return s.vocabulary; },
+      .most_targets = [](const Settings& s) { return s.length / 2 - 1; },
       .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
       .check = check}
       .task();

@@ -36,6 +36,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .train = {"length-256-vocabulary-16-copied-16-examples-12800"},
     .test = {"length-512-vocabulary-16-copied-16"},
     .vocabulary = [](const Settings& s) { return s.vocabulary; },
+    .most_targets = [](const Settings& s) { return s.copied; },
     .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
     .check =
         [](const Settings& s) {

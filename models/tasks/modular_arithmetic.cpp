@@ -49,6 +49,7 @@ const RegisterSymbolTask entry{
                            .train = {"length-40-least-4"},
                            .test = {"length-64", "length-128", "length-256"},
                            .vocabulary = [](const Settings& s) { return s.modulus + 4; },
+                           .most_targets = [](const Settings&) { return 1; },
                            .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
                            .check = check}
         .task()};

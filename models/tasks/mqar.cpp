@@ -69,6 +69,7 @@ const RegisterSymbolTask entry{
                            .train = {"length-64-pairs-4-examples-100000"},
                            .test = {"length-64-pairs-8", "length-64-pairs-16", "length-128-pairs-32", "length-256-pairs-64"},
                            .vocabulary = [](const Settings& s) { return s.vocabulary; },
+                           .most_targets = [](const Settings& s) { return s.pairs; },
                            .maker = maker,
                            .check = check}
         .task()};

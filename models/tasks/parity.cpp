@@ -36,6 +36,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .train = {"length-40-least-3"},
     .test = {"length-64", "length-128", "length-256"},
     .vocabulary = [](const Settings&) { return 2; },
+    .most_targets = [](const Settings& s) { return s.last_only ? 1 : s.length; },
     .maker = maker,
     .check =
         [](const Settings& s) {

@@ -1,5 +1,6 @@
 #include "models/tasks/symbol_task.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -110,6 +111,7 @@ SymbolDomain::SymbolDomain(const SymbolTask& task, std::string name, const std::
   length_ = values_.at("length");
   examples_ = common.examples, seed_ = static_cast<uint64_t>(common.seed);
   vocabulary_ = task.vocabulary(values_, place);
+  most_targets_ = task.most_targets(values_);
   make_ = task.maker(values_, seed_);
 }
 
@@ -127,6 +129,12 @@ SymbolExample SymbolDomain::example(Split split, uint64_t index) const {
 std::string SymbolDomain::hash() const {
   return hex(sha256(task_.id + " " + std::to_string(kVersion) + " " + values_.dump() + " " + std::to_string(examples_) + " " +
                     std::to_string(seed_)));
+}
+
+int64_t most_targets(const std::string& task, const std::vector<std::string>& domains, const std::string& pointer) {
+  int64_t most = 0;
+  for (const std::string& name : domains) most = std::max(most, SymbolDomain(symbol_task(task), name, pointer).most_targets());
+  return most;
 }
 
 std::shared_ptr<const SequenceStore> symbol_sequences(SymbolDomain domain, Split split, int64_t length) {

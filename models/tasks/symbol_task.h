@@ -46,6 +46,7 @@ struct SymbolTask {
   std::vector<std::string> train, test;  ///< usual domains: to train on; to test on besides, which are harder
   /// Of resolved values; throws UsageError where they do not fit each other, naming `pointer`.
   std::function<int64_t(const nlohmann::json& values, const std::string& pointer)> vocabulary;
+  std::function<int64_t(const nlohmann::json& values)> most_targets;  ///< of an example, other than kNoTarget
   std::function<MakeExample(const nlohmann::json& values, uint64_t seed)> maker;
   bool disjoint = true;  ///< no example of a test split may be one to train on; false where the facts asked for are the same
 };
@@ -65,7 +66,7 @@ struct SymbolTaskOf {
   const char *id, *title, *paper;
   const Schema<S>& schema;
   std::vector<std::string> train, test;
-  std::function<int64_t(const S&)> vocabulary;
+  std::function<int64_t(const S&)> vocabulary, most_targets;
   std::function<MakeExample(const S&, uint64_t seed)> maker;
   std::function<void(const S&)> check = {};
   bool disjoint = true;
@@ -86,6 +87,7 @@ struct SymbolTaskOf {
               }
               return vocabulary(read(values));
             },
+            [read, most_targets = most_targets](const nlohmann::json& values) { return most_targets(read(values)); },
             [read, maker = maker](const nlohmann::json& values, uint64_t seed) { return maker(read(values), seed); },
             disjoint};
   }
@@ -104,6 +106,7 @@ class SymbolDomain {
   int64_t length() const { return length_; }  ///< most tokens of an example
   int64_t examples() const { return examples_; }
   int64_t vocabulary() const { return vocabulary_; }
+  int64_t most_targets() const { return most_targets_; }  ///< that an example can have, other than kNoTarget
   /// Throws UsageError where the difficulty has too few different examples to part the splits.
   SymbolExample example(Split split, uint64_t index) const;
   /// SHA-256 of the task, its settings and how examples are drawn.
@@ -113,10 +116,13 @@ class SymbolDomain {
   const SymbolTask& task_;
   std::string name_;
   nlohmann::json values_;
-  int64_t length_ = 0, examples_ = 0, vocabulary_ = 0;
+  int64_t length_ = 0, examples_ = 0, vocabulary_ = 0, most_targets_ = 0;
   uint64_t seed_ = 1;
   MakeExample make_;
 };
+
+/// The most targets of a sequence of any of these domains of a task. Throws UsageError as SymbolDomain does.
+int64_t most_targets(const std::string& task, const std::vector<std::string>& domains, const std::string& pointer);
 
 /// Examples of a domain in rows of T tokens (at least the domain's length): behind the end zeros without targets.
 std::shared_ptr<const SequenceStore> symbol_sequences(SymbolDomain domain, Split split, int64_t length);

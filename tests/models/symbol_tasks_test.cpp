@@ -25,7 +25,7 @@ class SymbolTasksTest : public QObject {
         QVERIFY(!e.tokens.empty() && e.tokens.size() == e.targets.size() && e.tokens.size() == e.sources.size());
         QVERIFY(static_cast<int64_t>(e.tokens.size()) <= d.length());
         const std::map<size_t, int32_t> expected = answers(e);
-        QVERIFY(!expected.empty());
+        QVERIFY(!expected.empty() && static_cast<int64_t>(expected.size()) <= d.most_targets());
         for (size_t t = 0; t < e.tokens.size(); ++t) {
           QVERIFY(e.tokens[t] >= 0 && e.tokens[t] < d.vocabulary() && e.targets[t] < d.vocabulary());
           QCOMPARE(e.targets[t], expected.contains(t) ? expected.at(t) : kNoTarget);
@@ -65,6 +65,41 @@ class SymbolTasksTest : public QObject {
         return good ? answers : std::map<size_t, int32_t>();
       });
     }
+  }
+
+  /// As many targets as an example can have are told, and no more than some example has.
+  void most_targets_data() {
+    QTest::addColumn<QString>("task");
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<qint64>("most");
+    const auto row = [](const char* task, const char* name, qint64 most) { QTest::addRow("%s, %s", task, name) << task << name << most; };
+    row("a5", "length-24", 24);
+    row("s5", "length-24", 24);
+    row("copying", "length-20-least-4", 10);
+    row("induction", "length-64", 1);
+    row("mad-compression", "length-32-vocabulary-16", 15);
+    row("mad-fuzzy-recall", "length-128-vocabulary-16", 3);
+    row("mad-in-context-recall", "length-8-vocabulary-4", 3);
+    row("mad-noisy-recall", "length-8-vocabulary-6-noise_vocabulary-2-noise-0.1", 3);
+    row("mad-memorization", "length-32-vocabulary-64", 16);
+    row("mad-selective-copying", "length-64-vocabulary-16-copied-8", 8);
+    row("modular-arithmetic", "length-40-least-4", 1);
+    row("mqar", "length-512-pairs-64", 64);
+    row("parity", "length-40-least-3", 40);
+    row("parity", "length-40-least-3-last_only-1", 1);
+  }
+  void most_targets() {
+    QFETCH(QString, task);
+    QFETCH(QString, name);
+    QFETCH(qint64, most);
+    const SymbolDomain d = domain(task.toUtf8(), name.toUtf8());
+    QCOMPARE(d.most_targets(), int64_t{most});
+    int64_t found = 0;
+    for (uint64_t i = 0; i < 300; ++i) {
+      const SymbolExample e = d.example(Split::train, i);
+      found = std::max(found, static_cast<int64_t>(e.targets.size()) - std::count(e.targets.begin(), e.targets.end(), kNoTarget));
+    }
+    QCOMPARE(found, int64_t{most});
   }
 
   /// Where the first key is asked for, over 10 000 examples: chi-square against the weights, one of two pairs in eight slots.
