@@ -63,28 +63,34 @@ StepWork step_work(RunConfig config, const BenchmarkOptions& options) {
 
 namespace {
 
-/// A step of random tokens, again and again.
+/// A step of random tokens, again and again; with as many targets as a batch can have.
 class TimedStep {
  public:
-  TimedStep(const StepWork& work, TrainingStep& step) : training_(work.config.training), step_(step) {
+  TimedStep(const StepWork& work, TrainingStep& step)
+      : training_(work.config.training), step_(step), targets_(work.config.training.gradient_accumulation * step.most_targets()) {
+    const auto fill_targets = [&](std::span<int32_t> all) {
+      fill_random(all, work.vocabulary, "targets");
+      const auto micro_batch = static_cast<size_t>(micro_batch_tokens(training_));
+      for (size_t first = 0; first < all.size(); first += micro_batch) thin_out(all.subspan(first, micro_batch), step.most_targets());
+    };
     if (step.ranks().count == 1) {
       fill_random(step.tokens(), work.vocabulary, "tokens");
-      fill_random(step.targets(), work.vocabulary, "targets");
+      fill_targets(step.targets());
       return;
     }
     const Shape all{training_.gradient_accumulation, micro_batch_tokens(training_)};
     batch_ = {host_.allocate(all, DType::i32), host_.allocate(all, DType::i32)};
     fill_random({batch_.tokens.data<int32_t>(), static_cast<size_t>(all.size())}, work.vocabulary, "tokens");
-    fill_random({batch_.targets.data<int32_t>(), static_cast<size_t>(all.size())}, work.vocabulary, "targets");
+    fill_targets({batch_.targets.data<int32_t>(), static_cast<size_t>(all.size())});
   }
 
   void operator()() {
     const int64_t count = training_.gradient_accumulation;
     if (step_.ranks().count > 1) {
-      rank_orders::step(step_, {++number_, count, 0, kLearningRate}, batch_);
+      rank_orders::step(step_, {++number_, count, targets_, kLearningRate}, batch_);
       return;
     }
-    step_.begin();
+    step_.begin(count, targets_);
     for (int64_t i = 0; i < count; ++i) step_.forward_backward();
     step_.gradient_norm();
     step_.update(kLearningRate, ++number_);
@@ -94,6 +100,7 @@ class TimedStep {
   static constexpr double kLearningRate = 3e-4;
   const TrainingConfig& training_;
   TrainingStep& step_;
+  const int64_t targets_;  ///< of a step
   Arena host_{Device::cpu()};
   rank_orders::Batch batch_;
   int64_t number_ = 0;

@@ -17,7 +17,7 @@ FrozenBatch part(const FrozenBatch& batch, int64_t sequence, int64_t length) {
     const auto begin = all.begin() + sequence * batch.length;
     return std::vector<int32_t>(begin, begin + length);
   };
-  return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length, 0, batch.answers};
+  return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length, 0, std::min(batch.most_answers, length)};
 }
 
 /// The first sequence with so many targets, else the first of the longest.

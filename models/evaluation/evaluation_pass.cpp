@@ -65,8 +65,13 @@ void check_batch(const FrozenBatch& batch, int64_t vocabulary) {
   for (int64_t s = 0; s < batch.sequences; ++s) {
     const int64_t counted = batch.targets_of(s);
     const auto first = batch.targets.begin() + s * batch.length;
-    if ((counted == 0 && !batch.answers) || (!batch.answers && std::find(first, first + counted, kNoTarget) != first + counted))
+    if ((counted == 0 && batch.most_answers == 0) ||
+        (batch.most_answers == 0 && std::find(first, first + counted, kNoTarget) != first + counted))
       throw DataError("the evaluation batch of " + batch.domain + " has a sequence without targets, or with a gap in them");
+    const int64_t answers = batch.length - std::count(first, first + batch.length, kNoTarget);
+    if (batch.most_answers > 0 && answers > batch.most_answers)
+      throw DataError("the evaluation batch of " + batch.domain + " has a sequence with " + std::to_string(answers) +
+                      " answers; expected at most " + std::to_string(batch.most_answers));
   }
 }
 
@@ -86,8 +91,8 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
   double targets = 0;
   for (int64_t first = 0; first < batch.sequences; first += most) {
     const int64_t count = std::min(most, batch.sequences - first);
-    const std::vector<double> piece =
-        token_losses(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
+    const std::vector<double> piece = token_losses(batch.tokens.data() + first * length, batch.targets.data() + first * length, count,
+                                                   length, count * batch.most_answers);
     for (int64_t s = 0; s < count; ++s) {
       const double* row = piece.data() + s * length;
       const int32_t* asked = batch.targets.data() + (first + s) * length;
@@ -104,14 +109,14 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
       evaluation.targets.push_back(counted);
       targets += static_cast<double>(counted);
     }
-    if (batch.answers) {
+    if (batch.most_answers > 0) {
       const std::vector<bool> right = greedy(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
       evaluation.right.insert(evaluation.right.end(), right.begin(), right.end());
     }
     raise_progress();  // a replayed piece runs no op
     if (progress) progress(first + count);
   }
-  if (batch.answers)
+  if (batch.most_answers > 0)
     evaluation.accuracy = static_cast<double>(std::count(evaluation.right.begin(), evaluation.right.end(), true)) / targets;
   while (targets_at.back() == 0) targets_at.pop_back();
   for (size_t t = 0; t < targets_at.size(); ++t) {
@@ -127,15 +132,16 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
   return evaluation;
 }
 
-void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const {
+void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses, int64_t most_targets) const {
   prepare_(tape);
   Tensor token_losses;
-  model_.loss(tape, tokens, targets, nullptr, &token_losses);
+  model_.loss(tape, tokens, targets, nullptr, &token_losses, {.most_targets = most_targets});
   add_position_sums(tape, token_losses, losses);  // as one long sequence: in double, where a replay leaves them too
 }
 
-std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
-  cuda::CapturedGraph& pass = graphs_[{sequences, length, arena_.used()}];
+std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
+                                                 int64_t most_targets) {
+  cuda::CapturedGraph& pass = graphs_[{sequences, length, most_targets, arena_.used()}];
   const Tensor x = arena_.allocate({sequences, length}, DType::i32), y = arena_.allocate({sequences, length}, DType::i32);
   const Tensor losses = arena_.allocate({sequences * length}, DType::f64);
   copy_from_host(x, tokens);
@@ -143,7 +149,7 @@ std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const in
   fill_zero(losses);
   pass(arena_.device(), [&] {
     Tape tape(arena_, false);
-    forward(tape, x, y, losses);
+    forward(tape, x, y, losses, most_targets);
   });
   return to_doubles(losses);
 }
@@ -218,26 +224,26 @@ bool EvaluationPass::decodes(int64_t length) const try {
   return false;
 }
 
-EvaluationPass::Planned EvaluationPass::plan(int64_t length, bool answers) {
+EvaluationPass::Planned EvaluationPass::plan(int64_t length, int64_t most_answers) {
   Planned planned{piece_sequences(length), {}, {}, 0};
   const Tensor x = arena_.allocate({planned.sequences, length}, DType::i32);
   {
     const Tensor y = arena_.allocate({planned.sequences, length}, DType::i32);
     const Tensor losses = arena_.allocate({planned.sequences * length}, DType::f64);
     Tape tape(arena_, false);
-    forward(tape, x, y, losses);
+    forward(tape, x, y, losses, planned.sequences * most_answers);
     planned.cost = tape.cost(), planned.refusal = tape.refusal();
   }
-  if (answers) plan_answers(planned, x);
+  if (most_answers > 0) plan_answers(planned, x, most_answers);
   return planned;
 }
 
-/// As `greedy` and `likeliest` do, if every position of the piece were asked for.
-void EvaluationPass::plan_answers(Planned& planned, const Tensor& tokens) {
+/// As `greedy` and `likeliest` do, with as many answers in every sequence of the piece as there can be.
+void EvaluationPass::plan_answers(Planned& planned, const Tensor& tokens, int64_t most_answers) {
   Tape tape(arena_, false);
   prepare_(tape);
   const Tensor hidden = model_.hidden(tape, tokens, nullptr);
-  const int64_t rows = std::min(kRows, tokens.size()), width = hidden.dim(2);
+  const int64_t rows = std::min(kRows, planned.sequences * most_answers), width = hidden.dim(2);
   const Tensor some = arena_.allocate({rows, width}, hidden.dtype());
   const Tensor logits = linear(tape, some, model_.output_weight());
   planned.cost.flops += tape.cost().flops, planned.cost.bytes += tape.cost().bytes;

@@ -64,11 +64,13 @@ class EvaluationPass {
   EvaluationPass(const Model& model, Arena& arena, std::function<void(Tape&)> prepare, int64_t piece_tokens);
 
   /// No gradient, no effect on training; `progress` hears how many sequences are done. Throws DataError for a batch without tokens,
-  /// of other sizes than it says, or with tokens outside the vocabulary.
+  /// of other sizes than it says, or with tokens outside the vocabulary. Of answers logits of so many positions are made as there can be.
   Evaluation evaluate(const FrozenBatch& batch, const std::function<void(int64_t sequences)>& progress = {});
 
-  /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing.
-  std::vector<double> token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+  /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing. Logits of most_targets
+  /// positions are made, of those with a target (0: of all).
+  std::vector<double> token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
+                                   int64_t most_targets = 0);
   /// Whether each target [sequences · length] of one piece is the first of the likeliest tokens; false where it is kNoTarget. Logits of
   /// those positions alone are made.
   std::vector<bool> greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
@@ -80,23 +82,23 @@ class EvaluationPass {
   /// Sequences of this length in a piece.
   int64_t piece_sequences(int64_t length) const;
 
-  /// What a piece of sequences of this length costs (device `plan`), with FrozenBatch::answers also what finds the likeliest tokens.
+  /// What a piece of sequences of this length costs (device `plan`), with FrozenBatch::most_answers also what finds the likeliest tokens.
   struct Planned {
     int64_t sequences = 0;  ///< in a piece
     Cost cost;
     std::string refusal;     ///< Tape::refusal
     int64_t host_bytes = 0;  ///< CPU memory that answers take in passing, at most
   };
-  Planned plan(int64_t length, bool answers = false);
+  Planned plan(int64_t length, int64_t most_answers = 0);
 
  private:
-  /// Sequences, length, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
-  using Key = std::tuple<int64_t, int64_t, int64_t>;
+  /// Sequences, length, most targets, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 
-  void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses) const;
+  void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses, int64_t most_targets) const;
   /// Whether each target is the first of the likeliest tokens by hidden states [B, T, D].
   std::vector<bool> likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const;
-  void plan_answers(Planned& planned, const Tensor& tokens);
+  void plan_answers(Planned& planned, const Tensor& tokens, int64_t most_answers);
 
   const Model& model_;
   Arena& arena_;
@@ -106,7 +108,7 @@ class EvaluationPass {
 };
 
 /// Throws DataError unless a batch has tokens, as many as it says, all below `vocabulary`, and targets in every sequence, which come first
-/// unless they are answers.
+/// unless they are answers, of which there are no more than most_answers.
 void check_batch(const FrozenBatch& batch, int64_t vocabulary);
 
 }  // namespace saccade

@@ -48,7 +48,7 @@ int64_t FrozenBatch::targets_of(int64_t sequence) const {
 FrozenBatch task_batch(const std::string& task, const std::string& domain, const FrozenText& text) {
   SymbolDomain examples(symbol_task(task), domain, "domain");
   const int64_t length = text.length > 0 ? text.length : examples.length();
-  FrozenBatch frozen{domain, {}, {}, text.sequences, length, 0, true};
+  FrozenBatch frozen{domain, {}, {}, text.sequences, length, 0, examples.most_targets()};
   frozen.tokens.resize(static_cast<size_t>(frozen.sequences * length));
   frozen.targets.resize(frozen.tokens.size());
   BatchSource(length, {symbol_sequences(std::move(examples), text.split, length)}, kEvaluationSeed, false)

@@ -11,8 +11,9 @@ struct FrozenBatch {
   std::string domain;
   std::vector<int32_t> tokens, targets;  ///< [sequences, length] each; targets are the tokens one later, or kNoTarget
   int64_t sequences = 0, length = 0;
-  int64_t bytes = 0;     ///< of text that the targets stand for, ends of text apart; 0: not known
-  bool answers = false;  ///< of a generated task: targets stand anywhere, and are right or wrong
+  int64_t bytes = 0;  ///< of text that the targets stand for, ends of text apart; 0: not known
+  /// Of a generated task the most targets of a sequence, which stand anywhere, and are right or wrong; 0: text.
+  int64_t most_answers = 0;
 
   int64_t targets_of(int64_t sequence) const;  ///< positions up to the last that counts; of text all of them count
 };

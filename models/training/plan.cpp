@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "models/architectures/stack.h"
 #include "models/evaluation/evaluation_pass.h"
@@ -63,25 +64,28 @@ StepCost cost_of_all(TrainingStep& step, const RunConfig& config, int64_t vocabu
   return step_cost(alone, micro_batches);
 }
 
-/// What a domain is evaluated on: tokens in a sequence, and whether they have answers.
+/// What a domain is evaluated on: tokens in a sequence, and how many answers they have at most (0: text).
 struct EvaluatedDomain {
   std::string name;
   int64_t length = 0;
-  bool answers = false;
+  int64_t most_answers = 0;
 };
 std::vector<EvaluatedDomain> evaluated_domains(const DataConfig& data) {
   std::vector<EvaluatedDomain> list;
   for (const auto* domains : {&data.train, &data.ood})
-    for (const std::string& name : *domains)
-      if (data.task.empty())
-        list.push_back({name, data.sequence_length, false});
-      else
-        list.push_back({name, SymbolDomain(symbol_task(data.task), name, "/data").length(), true});
+    for (const std::string& name : *domains) {
+      if (data.task.empty()) {
+        list.push_back({name, data.sequence_length, 0});
+        continue;
+      }
+      const SymbolDomain domain(symbol_task(data.task), name, "/data");
+      list.push_back({name, domain.length(), domain.most_targets()});
+    }
   return list;
 }
 
 EvaluationPass::Planned planned_piece(EvaluationPass& pass, const EvaluatedDomain& domain, int64_t trained) try {
-  return pass.plan(domain.length, domain.answers);
+  return pass.plan(domain.length, domain.most_answers);
 } catch (const UsageError& error) {
   if (domain.length <= trained) throw;
   throw UsageError("/data/ood names \"" + domain.name + "\", but the model ends at " + std::to_string(trained) + " tokens (" +
@@ -95,11 +99,12 @@ std::string plan_evaluation(TrainingStep& step, const RunConfig& config, Plan& p
       step.model(), step.arena(), [&](Tape& tape) { step.prepare(tape); }, micro_batch_tokens(config.training));
   const int64_t trained = config.data.sequence_length;
   const auto sequences = static_cast<double>(evaluation_sequences(config.training, trained));
-  std::map<int64_t, EvaluationPass::Planned> pieces;  // of a config's domains all have answers or none
+  std::map<std::pair<int64_t, int64_t>, EvaluationPass::Planned> pieces;
   std::string refusal;
   for (const EvaluatedDomain& domain : evaluated_domains(config.data)) {
-    auto piece = pieces.find(domain.length);
-    if (piece == pieces.end()) piece = pieces.emplace(domain.length, planned_piece(pass, domain, trained)).first;
+    const std::pair shape(domain.length, domain.most_answers);
+    auto piece = pieces.find(shape);
+    if (piece == pieces.end()) piece = pieces.emplace(shape, planned_piece(pass, domain, trained)).first;
     plan.flops_per_evaluation += piece->second.cost.flops / static_cast<double>(piece->second.sequences) * sequences;
     plan.evaluation_host_bytes = std::max(plan.evaluation_host_bytes, piece->second.host_bytes);
     if (refusal.empty()) refusal = piece->second.refusal;

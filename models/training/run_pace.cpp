@@ -32,6 +32,7 @@ class PaceMeasurement {
     RunPace pace;
     fill(step_.tokens(), 0);
     fill(step_.targets(), step_.tokens().size());
+    thin_out(step_.targets(), step_.most_targets());
     train();  // a GPU records the second one
     pace.step = mean_seconds(kStepSeconds, [&] { train(); });
     const std::vector<FrozenBatch> batches = evaluated();
@@ -68,8 +69,9 @@ class PaceMeasurement {
   }
 
   void train() {
-    step_.begin();
-    for (int64_t i = 0; i < config_.training.gradient_accumulation; ++i) step_.forward_backward();
+    const int64_t count = config_.training.gradient_accumulation;
+    step_.begin(count, count * step_.most_targets());
+    for (int64_t i = 0; i < count; ++i) step_.forward_backward();
     step_.gradient_norm();
     step_.update(config_.training.learning_rate, ++trained_);
     step_.measures();  // waits for the device, as every step of a run does
@@ -80,6 +82,9 @@ class PaceMeasurement {
     FrozenBatch batch{"", std::vector<int32_t>(size), std::vector<int32_t>(size), sequences, length};
     fill(batch.tokens, 0);
     fill(batch.targets, size);
+    if (config_.data.task.empty()) return batch;
+    batch.most_answers = std::min(length, step_.most_targets() / step_.sequences());
+    thin_out(batch.targets, sequences * batch.most_answers);
     return batch;
   }
   /// A piece of what an evaluation takes, which repeats it.

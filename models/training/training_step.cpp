@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/progress.h"
@@ -9,6 +10,7 @@
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/step_measures/step_measures.h"
 #include "models/architectures/registry.h"
+#include "models/tasks/symbol_task.h"
 #include "models/training/initialisation.h"
 
 namespace saccade {
@@ -33,6 +35,11 @@ std::vector<AdamWSlot> slots_of(const Model& model, Arena& arena, const Precisio
 
 Tensor fresh_tokens(Arena& arena, const TrainingConfig& training, int64_t length) {
   return arena.allocate({micro_batch_tokens(training) / length, length}, DType::i32);
+}
+
+/// Of a micro-batch.
+int64_t most_targets_of(const DataConfig& data, const Tensor& tokens) {
+  return data.task.empty() ? tokens.size() : tokens.dim(0) * most_targets(data.task, data.train, "/data/train");
 }
 
 int64_t cores() { return std::max<int64_t>(1, std::thread::hardware_concurrency()); }
@@ -82,7 +89,8 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
       measures_(arena_.allocate({2}, DType::f64)),
       next_tokens_(tokens_),
       next_targets_(targets_),
-      next_rates_(rates_) {
+      next_rates_(rates_),
+      most_targets_(most_targets_of(config.data, tokens_)) {
   model_->bind_gradients(tape_);
   tape_.set_recompute(training_.activation_checkpointing);
   prepare(tape_);
@@ -91,6 +99,12 @@ TrainingStep::TrainingStep(const RunConfig& config, int64_t vocabulary, Device d
   if (config.data.packing == "packed" && config.data.task.empty()) return;  // every row has a target
   target_share_ = arena_.allocate({1}, precision_.parameters);
   next_target_share_.emplace(target_share_);
+}
+
+void thin_out(std::span<int32_t> targets, int64_t most_targets) {
+  const auto rows = static_cast<int64_t>(targets.size());
+  for (int64_t i = 0; i < rows; ++i)
+    if ((i + 1) * most_targets / rows == i * most_targets / rows) targets[static_cast<size_t>(i)] = kNoTarget;
 }
 
 void TrainingStep::prepare(Tape& tape) const {
@@ -128,6 +142,7 @@ void TrainingStep::begin(int64_t micro_batches, int64_t targets) {
 
 void TrainingStep::forward_backward() {
   raise_progress();
+  check_targets();
   next_tokens_.send();
   next_targets_.send();
   Passes& passes = passes_[micro_batches_];
@@ -136,10 +151,20 @@ void TrainingStep::forward_backward() {
   ++done_;
 }
 
+/// Where fewer than all rows can have a target: the others have no memory for logits, and a GPU would not say so.
+void TrainingStep::check_targets() {
+  const std::span<const int32_t> targets = std::exchange(filled_targets_, {});
+  if (!targets.data() || most_targets_ == tokens_.size()) return;
+  const auto without = std::count(targets.begin(), targets.end(), kNoTarget);
+  if (const int64_t count = tokens_.size() - without; count > most_targets_)
+    throw DataError("a micro-batch has " + std::to_string(count) + " targets; the examples of its task have at most " +
+                    std::to_string(most_targets_));
+}
+
 /// The gradients of every micro-batch stand alone: GradientExchange adds them up.
 void TrainingStep::run_forward_backward() {
   tape_.fresh_grads();
-  Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, {training_.max_logit_penalty});
+  Tensor loss = model_->loss(tape_, tokens_, targets_, nullptr, nullptr, {training_.max_logit_penalty, most_targets_});
   if (target_share_) loss = scaled(tape_, loss, target_share_);
   const double share = loss_share();
   if (ranks_.count > 1)

@@ -40,7 +40,10 @@ class TrainingStep {
   int64_t length() const { return tokens_.dim(1); }
   /// Where the next micro-batch goes, [sequences, length]. Unless they are asked for, the last one is used again.
   std::span<int32_t> tokens() { return span_of(next_tokens_); }
-  std::span<int32_t> targets() { return span_of(next_targets_); }
+  std::span<int32_t> targets() { return filled_targets_ = span_of(next_targets_); }
+  /// Targets other than kNoTarget that it may have: as many as rows of text, those that examples of its task can have. Logits are made of
+  /// so many rows.
+  int64_t most_targets() const { return most_targets_; }
 
   /// Starts carrying the micro-batch that was filled in to a GPU while it works on the one before.
   void send_ahead();
@@ -48,7 +51,8 @@ class TrainingStep {
   /// Of a step of so many micro-batches on all ranks (0: gradient_accumulation): gradients start anew. The loss is the mean over
   /// `targets`, those of all its micro-batches that count; 0: all do.
   void begin(int64_t micro_batches = 0, int64_t targets = 0);
-  void forward_backward();                          ///< one micro-batch; with the last one, what the ranks have is summed
+  /// One micro-batch; with the last one, what the ranks have is summed. Throws DataError where it has more than most_targets.
+  void forward_backward();
   void gradient_norm();                             ///< of the mean gradient over the micro-batches so far
   void update(double learning_rate, int64_t step);  ///< clip and optimizer, unless loss or norm is not finite; `step` counts from 1
 
@@ -77,6 +81,7 @@ class TrainingStep {
 
  private:
   std::span<int32_t> span_of(Staging& staging);
+  void check_targets();
   void run_forward_backward();
   double loss_share() const;
 
@@ -94,9 +99,11 @@ class TrainingStep {
   Tensor target_share_;  ///< [1] rows of a micro-batch over the step's targets; empty where all rows have one
   std::optional<Staging> next_target_share_;
   Staging next_tokens_, next_targets_, next_rates_;
-  Tensor micro_batch_loss_;    ///< [1]; with several ranks
-  int64_t done_ = 0;           ///< micro-batches of the step on this rank
-  int64_t micro_batches_ = 1;  ///< of the step on all ranks
+  int64_t most_targets_;
+  std::span<int32_t> filled_targets_;  ///< those that wait for forward_backward
+  Tensor micro_batch_loss_;            ///< [1]; with several ranks
+  int64_t done_ = 0;                   ///< micro-batches of the step on this rank
+  int64_t micro_batches_ = 1;          ///< of the step on all ranks
   int64_t steps_ = 0;
   struct Passes {
     cuda::CapturedGraph first, further;
@@ -104,6 +111,9 @@ class TrainingStep {
   std::map<int64_t, Passes> passes_;  ///< by the number of micro-batches in a step, which decides the share of each
   cuda::CapturedGraph norm_pass_, update_pass_, copies_pass_;
 };
+
+/// Leaves the most_targets of a micro-batch, evenly spread, and makes the others kNoTarget: for steps that are measured without data.
+void thin_out(std::span<int32_t> targets, int64_t most_targets);
 
 /// Sets the CPU threads a config asks for, at most one a core; 0: as many as the program started with, divided among so many processes.
 void use_threads(int64_t threads, int processes = 1);

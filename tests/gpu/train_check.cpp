@@ -19,6 +19,7 @@
 #include "models/corpus/corpus.h"
 #include "models/optimizers/registry.h"
 #include "models/resources.h"
+#include "models/tasks/symbol_task.h"
 #include "models/training/decoder.h"
 #include "models/training/plan.h"
 #include "models/training/run_pace.h"
@@ -95,6 +96,12 @@ std::shared_ptr<const TokenStore> open_store(const Tokenizer& tokenizer) {
 
 std::unique_ptr<Trainer> trainer_of(const json& object) {
   const RunConfig config = resolve_config(object, "check");
+  if (!config.data.task.empty()) {
+    const SymbolDomain domain(symbol_task(config.data.task), config.data.train.front(), "/data/train");
+    const auto examples = symbol_sequences(domain, Split::train, config.data.sequence_length);
+    return std::make_unique<Trainer>(config, kVocabulary,
+                                     std::make_unique<BatchSource>(config.data.sequence_length, std::vector{examples}, uint64_t{1}));
+  }
   const auto store = open_store(*make_byte_tokenizer());
   return std::make_unique<Trainer>(config, kVocabulary,
                                    std::make_unique<BatchSource>(std::vector{store}, config.data.sequence_length, uint64_t{1}));
@@ -342,12 +349,20 @@ void print_seeds(const std::string& name, const json& architecture) {
   }
 }
 
-/// Every optimizer, and batches that grow: near the CPU's curve, the same bytes twice, resumed and without captured graphs, as much memory
-/// as planned.
-bool check_training(const json& training) {
+/// Of answers, where it is trained on a task; else 0.
+double loss_of_answers(Trainer& trainer) {
+  const DataConfig& data = trainer.config().data;
+  if (data.task.empty()) return 0;
+  return trainer.evaluate(task_batch(data.task, data.train.front(), {Split::validation, 0, 40})).loss;
+}
+
+/// Every optimizer, batches that grow, and a task's few targets: near the CPU's curve, the same bytes twice, resumed and without captured
+/// graphs, as much memory as planned.
+bool check_training(const json& training, const json& data = json::object()) {
   const auto make = [&](const char* device, const char* precision) {
     json object = small({{"block", "llama"}, {"mixer", "attention"}, {"tied", false}}, device, precision, 2);
     object["training"].update(training);
+    object["data"].update(data);
     return trainer_of(object);
   };
   std::string problems;
@@ -362,16 +377,20 @@ bool check_training(const json& training) {
     train(*resumed, kSteps / 2);
     if (!same_bytes(once->state(), again->state())) problems += " two runs differ;";
     if (!same_bytes(resumed->state(), again->state())) problems += " a resumed run differs;";
+    const double loss = loss_of_answers(*again);
+    if (!(std::abs(loss - loss_of_answers(*cpu)) <= 0.1 * std::abs(loss))) problems += " evaluation;";
     if (again->arena().peak_extent() != make_plan(again->config(), kVocabulary).peak_bytes) problems += " plan;";
     cuda::CapturedGraph::set_enabled(false);
     auto plain = make("cuda", "bf16");
     train(*plain, kSteps);
     if (!same_bytes(plain->state(), again->state())) problems += " captured and plain steps differ;";
+    if (loss_of_answers(*plain) != loss) problems += " captured and plain evaluations differ;";
   } catch (const std::exception& error) {
     problems += " " + std::string(error.what()).substr(0, 200);
   }
   cuda::CapturedGraph::set_enabled(true);
-  std::printf("%-60s %8.1e  %s%s\n", training.dump().c_str(), curve, problems.empty() ? "ok" : "FAILED:", problems.c_str());
+  std::printf("%-60s %8.1e  %s%s\n", (data.empty() ? training : data).dump().c_str(), curve,
+              problems.empty() ? "ok" : "FAILED:", problems.c_str());
   return problems.empty();
 }
 
@@ -503,6 +522,8 @@ int main(int argc, char** argv) {
       std::vector<json> trainings{{{"gradient_accumulation", 4}, {"batch_warmup_tokens", 256}, {"batch_warmup_steps", 12}}};
       for (const OptimizerEntry* entry : optimizers()) trainings.push_back({{"optimizer", entry->id}});
       for (const json& training : trainings) failed += check_training(training) ? 0 : 1;
+      for (const char* domain : {"length-64-pairs-4-vocabulary-256", "length-64-pairs-16-vocabulary-256"})
+        failed += check_training(json::object(), {{"task", "mqar"}, {"train", {domain}}, {"ood", json::array()}}) ? 0 : 1;
     }
     for (size_t i = 0; i < configs.size(); ++i)
       if (test::in_shard(i) && configs[i].first.find(only) != std::string::npos)

@@ -5,6 +5,8 @@
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
+#include "models/tasks/symbol_task.h"
+#include "models/training/plan.h"
 #include "models/training/training_step.h"
 #include "tests/models/model_fixture.h"
 
@@ -175,6 +177,91 @@ class TrainerTest : public QObject {
     for (int i = 0; i < 20; ++i) QCOMPARE(whole->step().loss, resumed->step().loss);  // into the next epoch
     QVERIFY(bytes_of(whole->state()) == bytes_of(resumed->state()));
     QCOMPARE(whole->state().record.tokens, resumed->state().record.tokens);
+  }
+
+  static RunConfig on_a_task(nlohmann::json training = nlohmann::json::object()) {
+    nlohmann::json t{{"steps", 40}, {"batch_tokens", 96}, {"warmup_steps", 2}, {"learning_rate", 0.01}, {"evaluation_tokens", 192}},
+        architecture{{"width", 16}, {"layers", 2}};
+    t.update(training), architecture.update(plain());
+    return resolve_config(
+        {{"architecture", architecture},
+         {"data", {{"task", "mqar"}, {"train", {"length-24-pairs-3-vocabulary-512"}}, {"ood", {"length-48-pairs-9-vocabulary-512"}}}},
+         {"training", t},
+         {"device", "cpu"},
+         {"precision", "f64"}},
+        "test");
+  }
+  static std::unique_ptr<BatchSource> examples(const RunConfig& config) {
+    const SymbolDomain domain(symbol_task("mqar"), config.data.train.front(), "test");
+    return std::make_unique<BatchSource>(config.data.sequence_length,
+                                         std::vector{symbol_sequences(domain, Split::train, config.data.sequence_length)}, uint64_t{1});
+  }
+  /// Logits of the rows with a target alone: loss and gradient are what logits of all rows give, however they lie in micro-batches.
+  void a_task_makes_logits_of_its_answers() {
+    const RunConfig config = on_a_task();
+    TrainingStep step(config, 512, Device::cpu());
+    QCOMPARE(step.most_targets(), int64_t{4 * 3});
+    std::vector<int32_t> tokens(96), targets(96);
+    examples(config)->next(4, tokens, targets);
+    std::copy(tokens.begin(), tokens.end(), step.tokens().begin());
+    std::copy(targets.begin(), targets.end(), step.targets().begin());
+    step.begin(1, 12);
+    step.forward_backward();
+    step.gradient_norm();
+    Arena arena(Device::cpu());
+    const Tensor x = arena.allocate({4, 24}, DType::i32), y = arena.allocate({4, 24}, DType::i32);
+    copy_from_host(x, tokens.data());
+    copy_from_host(y, targets.data());
+    std::vector<Tensor> grads;
+    Tape tape(arena, true);
+    for (const Parameter& p : step.model().parameters())
+      tape.bind_grad(p.value, grads.emplace_back(arena.allocate(p.value.shape(), DType::f64)));
+    tape.fresh_grads();
+    const Tensor loss = step.model().loss(tape, x, y);
+    QVERIFY(std::abs(step.measures().loss - *loss.data<double>() * 96 / 12) < 1e-12);
+    tape.backward(loss, 96.0 / 12);
+    for (size_t p = 0; p < grads.size(); ++p)
+      for (int64_t i = 0; i < grads[p].size(); ++i)
+        QVERIFY(std::abs(step.slots()[p].grad.data<double>()[i] - grads[p].data<double>()[i]) < 1e-12);
+
+    Trainer whole(config, 512, examples(config)), pieces(on_a_task({{"gradient_accumulation", 4}}), 512, examples(config));
+    for (int i = 0; i < 3; ++i) {
+      const StepRecord a = whole.step(), b = pieces.step();
+      QVERIFY(std::abs(a.loss - b.loss) < 1e-12 && std::abs(a.gradient_norm - b.gradient_norm) < 1e-12);
+      QCOMPARE(a.tokens, int64_t{12} * (i + 1));
+    }
+  }
+  /// A plan counts those logits, in training and in evaluation, and steps and evaluations take what it says.
+  void a_task_is_planned_as_it_runs() {
+    const RunConfig config = on_a_task();
+    RunConfig of_text = config;  // the same sizes with a target in every row
+    of_text.data.task.clear();
+    const Plan plan = make_plan(config, 512), all = make_plan(of_text, 512);
+    QVERIFY(plan.peak_bytes < all.peak_bytes && plan.flops_per_step < all.flops_per_step);
+    Trainer trainer(config, 512, examples(config));
+    for (int i = 0; i < 2; ++i) trainer.step();
+    for (const std::string& domain : {config.data.train.front(), config.data.ood.front()})
+      QVERIFY(trainer.evaluate(task_batch("mqar", domain, {Split::validation, 0, 8})).accuracy >= 0);
+    QCOMPARE(trainer.arena().peak_extent(), plan.peak_bytes);
+  }
+  /// A batch with more targets than its task can ask for is refused, in training and in evaluation.
+  void more_targets_than_a_task_has_are_refused() {
+    const RunConfig config = on_a_task();
+    TrainingStep step(config, 512, Device::cpu());
+    std::fill(step.tokens().begin(), step.tokens().end(), 1);
+    std::fill(step.targets().begin(), step.targets().end(), kNoTarget);
+    std::fill_n(step.targets().begin(), 13, 2);
+    step.begin(1, 13);
+    try {
+      step.forward_backward();
+      QFAIL("13 targets are taken");
+    } catch (const DataError& error) {
+      QCOMPARE(QString(error.what()), QString("a micro-batch has 13 targets; the examples of its task have at most 12"));
+    }
+    Trainer trainer(config, 512, examples(config));
+    FrozenBatch batch = task_batch("mqar", config.data.train.front(), {Split::validation, 0, 8});
+    batch.most_answers = 2;
+    QVERIFY_THROWS_EXCEPTION(DataError, trainer.evaluate(batch));
   }
 
   /// It moves the weights, while what is reported of equal weights stays the cross-entropy, in training and in evaluation.
