@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kFormat = 1;
 constexpr int kDeflate = 0;  // weights shrink by a seventh at the most, which takes some fifty times as long as to write them
 
-constexpr const char* kWeights = "weights";
+constexpr const char *kWeights = "weights", *kParameters = "parameters";
 constexpr const char* kChoices = "choices";
 constexpr const char* kGroups = "optimizer_state";  ///< names of the optimizer's folders; files without it have those of AdamW
 
@@ -103,13 +103,22 @@ Checkpoint read_header(const h5::Group& root) {
   return c;
 }
 
-void write_tensor(const h5::Group& group, const NamedTensor& named) {
-  const Tensor& tensor = named.tensor;
+h5::Dims dims_of(const Tensor& tensor) {
   h5::Dims dims;
   for (int i = 0; i < tensor.rank(); ++i) dims.push_back(tensor.dim(i));
+  return dims;
+}
+
+template <class T>
+std::span<const T> values_of(const Tensor& tensor) {
+  return {tensor.data<T>(), static_cast<size_t>(tensor.size())};
+}
+
+void write_tensor(const h5::Group& group, const NamedTensor& named, h5::ManySets& later) {
+  const Tensor& tensor = named.tensor;
   dispatch(tensor.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    group.write<T>(named.name, std::span<const T>(tensor.data<T>(), static_cast<size_t>(tensor.size())), dims, kDeflate);
+    group.write_later<T>(named.name, values_of<T>(tensor), dims_of(tensor), kDeflate, later);
   });
 }
 
@@ -131,7 +140,7 @@ Tensor read_tensor(const h5::Group& group, const std::string& name, Arena& arena
 /// Hands every tensor of a file to `visit`, one at a time, with its folder. Only the weights are there of every parameter.
 template <class Visit>
 void each_tensor(const h5::Group& root, Visit visit) {
-  const std::vector<std::string> names = root.read_texts("parameters");
+  const std::vector<std::string> names = root.read_texts(kParameters);
   std::vector<std::string> folders{kWeights, "first_moments", "second_moments"};
   if (root.contains(kGroups)) {
     const std::vector<std::string> groups = root.read_texts(kGroups);
@@ -181,6 +190,13 @@ ProbedChoices read_choices(const h5::Group& root) {
   return sequences;
 }
 
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& list) {
+  std::vector<std::string> names;
+  for (const Named& named : list) names.push_back(named.name);
+  return names;
+}
+
 /// The tensors of a state with their folders.
 std::vector<TensorGroup> folders_of(const TrainingState& state) {
   std::vector<TensorGroup> folders{{kWeights, state.weights}};
@@ -219,15 +235,13 @@ std::string write_file(const std::filesystem::path& path, const Checkpoint& chec
   auto digest = std::async([&] { return digest_of(checkpoint, folders); });  // here, in the end, where no thread can be started
   h5::Writer file(path);
   write_header(file.root(), checkpoint);
-  std::vector<std::string> names;
-  for (const NamedTensor& named : checkpoint.state.weights) names.push_back(named.name);
-  file.root().write_texts("parameters", names);
-  std::vector<std::string> groups;
-  for (const TensorGroup& group : checkpoint.state.optimizer) groups.push_back(group.name);
-  file.root().write_texts(kGroups, groups);
+  file.root().write_texts(kParameters, names_of(checkpoint.state.weights));
+  file.root().write_texts(kGroups, names_of(checkpoint.state.optimizer));
   for (const TensorGroup& folder : folders) {
     const h5::Group group = file.root().create(folder.name);
-    for (const NamedTensor& named : folder.tensors) write_tensor(group, named);
+    h5::ManySets later;
+    for (const NamedTensor& named : folder.tensors) write_tensor(group, named, later);
+    later.write();
     file.begin_write_back();
   }
   write_choices(file.root(), checkpoint.choices);
@@ -237,8 +251,20 @@ std::string write_file(const std::filesystem::path& path, const Checkpoint& chec
   return sha256;
 }
 
-bool same_bytes(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
+/// Whether a file has these tensors and no others, value for value.
+bool holds(const h5::Group& root, const TrainingState& state) {
+  if (root.read_texts(kParameters) != names_of(state.weights) || root.read_texts(kGroups) != names_of(state.optimizer)) return false;
+  h5::ManySets later;
+  for (const TensorGroup& folder : folders_of(state)) {
+    const h5::Group group = root.open(folder.name);
+    if (group.names().size() != folder.tensors.size()) return false;
+    for (const NamedTensor& named : folder.tensors) {
+      const Tensor& tensor = named.tensor;
+      if (group.dims(named.name) != dims_of(tensor) || group.is_double(named.name) != (tensor.dtype() == DType::f64)) return false;
+      dispatch(tensor.dtype(), [&](auto zero) { group.compare_later(named.name, values_of<decltype(zero)>(tensor), later); });
+    }
+  }
+  return later.same();
 }
 
 /// Reads a file back, which has to hold what was written, value for value.
@@ -246,20 +272,8 @@ void require_written(const std::filesystem::path& path, const Checkpoint& writte
   const h5::Reader file(path, h5::Origin::this_process);
   Checkpoint back = read_header(file.root());
   back.choices = read_choices(file.root());
-  std::vector<std::pair<std::string, const NamedTensor*>> tensors;
-  const std::vector<TensorGroup> folders = folders_of(written.state);
-  for (const TensorGroup& folder : folders)
-    for (const NamedTensor& named : folder.tensors) tensors.emplace_back(folder.name, &named);
-  size_t read = 0, same = 0;
-  each_tensor(file.root(), [&](const std::string& folder, const NamedTensor& named) {
-    if (read < tensors.size()) {
-      const auto& [wanted, tensor] = tensors[read];
-      same += folder == wanted && named.name == tensor->name && same_bytes(named.tensor, tensor->tensor);
-    }
-    ++read;
-  });
   const bool rest = digest_of(back, {}) == digest_of(written, {}) && file.root().text_attribute("sha256") == sha256;
-  if (!rest || read != tensors.size() || same != read) throw DataError(path.string() + ": read back another checkpoint than written");
+  if (!rest || !holds(file.root(), written.state)) throw DataError(path.string() + ": read back another checkpoint than written");
 }
 
 int64_t bytes_of(const Checkpoint& checkpoint) {

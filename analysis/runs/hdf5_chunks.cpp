@@ -69,20 +69,31 @@ void unshuffle(const uint8_t* from, uint8_t* to, size_t count, size_t element) {
     for (size_t i = 0; i < count; ++i) to[i * element + byte] = from[byte * count + i];
 }
 
+void add_checksum(std::vector<uint8_t>& stored, size_t size) {
+  const uint32_t checksum = fletcher32(stored.data(), size);
+  stored.resize(size + kChecksum);
+  for (size_t i = 0; i < kChecksum; ++i) stored[size + i] = static_cast<uint8_t>(checksum >> (8 * i));
+}
+
 /// What is stored of a chunk; empty where zlib has no memory. Beyond the data set's end a chunk holds zeros.
 std::vector<uint8_t> filtered(const Chunked& shape, const std::vector<hsize_t>& offset, const void* values, int level) {
   const size_t count = product(shape.chunk), bytes = count * shape.element;
-  std::vector<uint8_t> plain(bytes, 0), shuffled(bytes);
+  std::vector<uint8_t> plain;
+  plain.reserve(bytes + kChecksum);
+  plain.resize(bytes, 0);
   each_run(shape, offset, [&](hsize_t outside, hsize_t inside, hsize_t run) {
     std::memcpy(plain.data() + inside * shape.element, static_cast<const uint8_t*>(values) + outside * shape.element, run * shape.element);
   });
+  if (!shape.deflated) {
+    add_checksum(plain, bytes);
+    return plain;
+  }
+  std::vector<uint8_t> shuffled(bytes);
   shuffle(plain.data(), shuffled.data(), count, shape.element);
   uLongf size = compressBound(bytes);
   std::vector<uint8_t> stored(size + kChecksum);
   if (compress2(stored.data(), &size, shuffled.data(), bytes, level) != Z_OK) return {};
-  const uint32_t checksum = fletcher32(stored.data(), size);
-  for (size_t i = 0; i < kChecksum; ++i) stored[size + i] = static_cast<uint8_t>(checksum >> (8 * i));
-  stored.resize(size + kChecksum);
+  add_checksum(stored, size);
   return stored;
 }
 
@@ -94,14 +105,18 @@ struct Stored {
 };
 
 /// A chunk as it was before; empty where the bytes are not what such filters made of a chunk of this shape.
-std::vector<uint8_t> take_apart(const Stored& chunk, const Chunked& shape) {
-  const std::vector<uint8_t>& stored = chunk.bytes;
+std::vector<uint8_t> take_apart(Stored& chunk, const Chunked& shape) {
+  std::vector<uint8_t>& stored = chunk.bytes;
   const size_t count = product(shape.chunk), bytes = count * shape.element;
-  if (stored.size() < kChecksum || (chunk.left_out & ~2u) != 0) return {};
+  if (stored.size() < kChecksum || (chunk.left_out & ~(shape.deflated ? 2u : 0u)) != 0) return {};
   const size_t size = stored.size() - kChecksum;
   uint32_t checksum = 0;
   for (size_t i = 0; i < kChecksum; ++i) checksum |= static_cast<uint32_t>(stored[size + i]) << (8 * i);
   if (checksum != fletcher32(stored.data(), size)) return {};
+  if (!shape.deflated) {
+    stored.resize(size);
+    return size == bytes ? std::move(stored) : std::vector<uint8_t>();
+  }
   std::vector<uint8_t> shuffled(bytes), plain(bytes);
   uLongf got = bytes;
   if (chunk.left_out == 0) {

@@ -7,14 +7,15 @@
 
 namespace saccade::h5 {
 
-/// A data set of several chunks: extents and chunk in elements, and the bytes of one. Its filters are shuffle, deflate and Fletcher32, in
-/// that order.
+/// A data set in chunks: extents and chunk in elements, and the bytes of one. Its filters are shuffle, deflate and Fletcher32, in that
+/// order, or Fletcher32 alone.
 struct Chunked {
   std::vector<hsize_t> extent, chunk;
   size_t element = 0;
+  bool deflated = true;
 };
 
-/// All values of a data set (row-major). `level` is deflate's, where they are written.
+/// All values of a data set (row-major). `level` is deflate's, where they are written deflated.
 struct ChunkedValues {
   hid_t set = -1;
   Chunked shape;

@@ -40,6 +40,7 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* out) {
 }
 
 constexpr hsize_t kLargestChunk = hsize_t{1} << 20;  // bytes; one element may be larger
+constexpr hsize_t kLargeChunk = hsize_t{1} << 16;    // likewise: from here on a single one is worth it to be left to other threads
 
 /// Chunks of kLargestChunk at most, split along the first dimensions.
 std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element) {
@@ -58,19 +59,27 @@ std::vector<hsize_t> chunk_dims(const std::vector<hsize_t>& dims, size_t element
   return chunk;
 }
 
-bool several_chunks(const Chunked& shape) { return shape.chunk != shape.extent; }
+/// Whether several threads are to filter it, with others or alone: HDF5 filters in one.
+bool is_large(const Chunked& shape) {
+  if (shape.chunk != shape.extent) return true;
+  hsize_t bytes = shape.element;
+  for (const hsize_t d : shape.extent) bytes *= d;
+  return !shape.deflated && bytes >= kLargeChunk;
+}
 
-/// What the data set is, where it has the filters and the type that are written here with deflate.
-std::optional<Chunked> deflated(const Id& set, hid_t type) {
+/// What the data set is, where it has the filters and the type that are written here.
+std::optional<Chunked> written_here(const Id& set, hid_t type) {
   const Id layout(H5Dget_create_plist(set), H5Pclose), stored(H5Dget_type(set), H5Tclose), space(H5Dget_space(set), H5Sclose);
-  if (H5Tequal(stored, type) <= 0 || H5Pget_layout(layout) != H5D_CHUNKED || H5Pget_nfilters(layout) != 3) return {};
-  constexpr std::array kFilters = {H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32};
-  for (unsigned i = 0; i < kFilters.size(); ++i) {
+  if (H5Tequal(stored, type) <= 0 || H5Pget_layout(layout) != H5D_CHUNKED) return {};
+  std::vector<H5Z_filter_t> filters;
+  for (int i = 0; i < H5Pget_nfilters(layout); ++i) {
     unsigned flags = 0;
     size_t values = 0;
-    if (H5Pget_filter2(layout, i, &flags, &values, nullptr, 0, nullptr, nullptr) != kFilters[i]) return {};
+    filters.push_back(H5Pget_filter2(layout, static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, nullptr));
   }
   Chunked shape;
+  shape.deflated = filters == std::vector<H5Z_filter_t>{H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32};
+  if (!shape.deflated && filters != std::vector<H5Z_filter_t>{H5Z_FILTER_FLETCHER32}) return {};
   shape.extent.resize(static_cast<size_t>(H5Sget_simple_extent_ndims(space)));
   shape.chunk.resize(shape.extent.size());
   H5Sget_simple_extent_dims(space, shape.extent.data(), nullptr);
@@ -194,7 +203,7 @@ void Group::write_raw(const std::string& name, const void* values, size_t count,
   const Id space(checked(H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr), "bad shape", name), H5Sclose);
   const Id layout = property_list(H5P_DATASET_CREATE), on_the_way = property_list(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(on_the_way, 1);
-  Chunked shape{extent, {}, H5Tget_size(type)};
+  Chunked shape{extent, {}, H5Tget_size(type), deflate > 0};
   if (count > 0) {
     shape.chunk = chunk_dims(extent, shape.element);
     checked(H5Pset_chunk(layout, static_cast<int>(shape.chunk.size()), shape.chunk.data()), "bad chunks", name);
@@ -205,7 +214,7 @@ void Group::write_raw(const std::string& name, const void* values, size_t count,
     checked(H5Pset_fletcher32(layout), "no Fletcher32 filter", name);
   }
   Id set(checked(H5Dcreate2(id_, name.c_str(), type, space, on_the_way, layout, H5P_DEFAULT), "cannot create", name), H5Dclose);
-  if (count > 0 && deflate > 0 && several_chunks(shape)) {
+  if (count > 0 && is_large(shape)) {
     const ChunkedValues chunked{set, std::move(shape), values, deflate};
     if (later) return later->state_->add(*this, std::move(set), name, chunked);
     checked(write_chunks({&chunked, 1}), "cannot write", name);
@@ -223,13 +232,13 @@ void Group::compare_raw(const std::string& name, const void* values, size_t coun
   }
   Id set = data_set(name);
   require_numbers(set, name, type);
-  if (std::optional<Chunked> shape = deflated(set, type); shape && several_chunks(*shape) && !budget_ && !helper_) {
+  if (std::optional<Chunked> shape = written_here(set, type); shape && is_large(*shape) && !budget_ && !helper_) {
     const ChunkedValues chunked{set, std::move(*shape), values, 0};
     return later.state_->add(*this, std::move(set), name, chunked);
   }
   std::vector<char> stored(bytes);
   read_raw(name, stored.data(), bytes, type);
-  if (std::memcmp(stored.data(), values, bytes) != 0) later.state_->same = false;
+  if (bytes > 0 && std::memcmp(stored.data(), values, bytes) != 0) later.state_->same = false;
 }
 
 ManySets::ManySets() : state_(std::make_unique<State>()) {}
@@ -325,7 +334,7 @@ void Group::read_raw(const std::string& name, void* values, size_t bytes, hid_t 
   const Id set = data_set(name);
   require_numbers(set, name, type);
   if (!budget_)  // written by this process, so that there is nothing to guard against
-    if (const std::optional<Chunked> shape = deflated(set, type); shape && several_chunks(*shape)) {
+    if (const std::optional<Chunked> shape = written_here(set, type); shape && is_large(*shape)) {
       checked(read_chunks(set, *shape, values), "unreadable data", name);
       return;
     }

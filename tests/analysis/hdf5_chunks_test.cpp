@@ -10,7 +10,7 @@ namespace h5 = saccade::h5;
 
 namespace {
 
-/// A file in memory with one data set, shuffled, deflated and with Fletcher32.
+/// A file in memory with one data set, shuffled, deflated and with Fletcher32, or that alone.
 struct DataSet {
   hid_t file, set;
   DataSet(const h5::Chunked& shape, hid_t type) {
@@ -21,8 +21,7 @@ struct DataSet {
     H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
     file = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
     H5Pset_chunk(layout, static_cast<int>(shape.chunk.size()), shape.chunk.data());
-    H5Pset_shuffle(layout);
-    H5Pset_deflate(layout, 1);
+    if (shape.deflated) H5Pset_shuffle(layout), H5Pset_deflate(layout, 1);
     H5Pset_fletcher32(layout);
     const hid_t space = H5Screate_simple(static_cast<int>(shape.extent.size()), shape.extent.data(), nullptr);
     set = H5Dcreate2(file, "values", type, space, H5P_DEFAULT, layout, H5P_DEFAULT);
@@ -77,7 +76,9 @@ class Hdf5ChunksTest : public QObject {
   void sameAsHdf5OnEveryShape() {
     const std::vector<h5::Chunked> shapes = {{{1000}, {7}, 0},      {{1024}, {256}, 0},           {{13, 17}, {5, 17}, 0},
                                              {{13, 17}, {1, 6}, 0}, {{3, 40, 40}, {1, 7, 40}, 0}, {{2, 3, 4, 5}, {2, 2, 3, 4}, 0}};
-    for (const h5::Chunked& shape : shapes) {
+    for (size_t i = 0; i < 2 * shapes.size(); ++i) {
+      h5::Chunked shape = shapes[i / 2];
+      shape.deflated = i % 2 == 0;
       go_both_ways<float>(shape, H5T_NATIVE_FLOAT);
       go_both_ways<double>(shape, H5T_NATIVE_DOUBLE);
       go_both_ways<int32_t>(shape, H5T_NATIVE_INT32);
@@ -107,7 +108,7 @@ class Hdf5ChunksTest : public QObject {
   /// More chunks than are read at once, of sets of several shapes.
   void manySetsAreWrittenAndCompared() {
     std::vector<h5::Chunked> shapes;
-    for (hsize_t rows = 1; rows <= 12; ++rows) shapes.push_back({{rows, 10}, {1, 1 + rows % 4}, sizeof(float)});
+    for (hsize_t rows = 1; rows <= 12; ++rows) shapes.push_back({{rows, 10}, {1, 1 + rows % 4}, sizeof(float), rows % 3 > 0});
     std::vector<std::vector<float>> values;
     std::vector<std::unique_ptr<DataSet>> sets;
     std::vector<h5::ChunkedValues> all;
@@ -133,8 +134,14 @@ class Hdf5ChunksTest : public QObject {
     QCOMPARE(h5::hold_chunks(all), 0);
   }
 
+  void everyChangedByteIsFound_data() {
+    QTest::addColumn<bool>("deflated");
+    QTest::newRow("deflated") << true;
+    QTest::newRow("as they are") << false;
+  }
   void everyChangedByteIsFound() {
-    const h5::Chunked shape{{4, 64}, {1, 64}, sizeof(float)};
+    QFETCH(const bool, deflated);
+    const h5::Chunked shape{{4, 64}, {1, 64}, sizeof(float), deflated};
     const std::vector<float> values = values_for<float>(shape);
     const DataSet data(shape, H5T_NATIVE_FLOAT);
     QCOMPARE(write(data, shape, values.data()), 0);
