@@ -45,6 +45,8 @@ class Mixer {
   /// `forward` of the n tokens x [B, n, D] that follow those in the state, which then holds them too. With pass.last_only and one
   /// sequence it may be the last row, [1, 1, D].
   virtual Tensor extend(Tape& tape, const Tensor& x, Pass& pass, LayerState& state) const;
+  /// Whether `extend` norms its input, where the block leaves that to it (Pass::input_norm).
+  virtual bool norms_input() const { return false; }
   /// Numbers that decoding keeps per token of a context as long as the sequence, in this layer.
   virtual double state_values_per_token() const = 0;
 };

@@ -10,6 +10,7 @@
 #include "kernels/engine/tape.h"
 #include "kernels/engine/token_position.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/norm/norm.h"
 #include "models/probe.h"
 
 namespace saccade {
@@ -118,6 +119,9 @@ struct Pass {
     const Tensor taken = take_residual();
     return taken && taken.dim(1) > rows ? last_row(taken) : taken;
   }
+  /// What the input of Mixer::extend still has to go through, for a mixer that norms its input (Mixer::norms_input).
+  InputNorm input_norm = {};
+  InputNorm take_input_norm() { return std::exchange(input_norm, InputNorm()); }
   /// Of the layer under way: multiplies what its mixer gives before the last matrix; empty where nothing does (time_mix.h).
   Tensor output_gate = {};
   TokenPosition position = {};  ///< of the pass's first token, where a sequence comes in pieces (DecodingState::pass)

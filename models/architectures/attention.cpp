@@ -67,6 +67,8 @@ class AttentionMixer : public Mixer {
     return heads_.output(tape, o, pass);
   }
 
+  bool norms_input() const override { return true; }
+
   double state_values_per_token() const override {
     const double seen = static_cast<double>(std::min(window_, length_)) / static_cast<double>(length_);
     return seen * static_cast<double>(heads_.kept_per_token());

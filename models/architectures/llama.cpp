@@ -69,14 +69,16 @@ class LlamaBlock : public Block {
   }
 
   Tensor forward(Tape& tape, const Tensor& x, Pass& pass, LayerState* state) const override {
-    const Tensor h = add_mixed(tape, x, rms_norm(tape, x, attention_norm_, epsilon_), pass, state);
-    return mlp(tape, rms_norm(tape, h, mlp_norm_, epsilon_), h);
+    const InputNorm norm{attention_norm_, epsilon_};
+    const bool left = state && mixer_->norms_input();
+    if (left) pass.input_norm = norm;
+    return mlp(tape, add_mixed(tape, x, left ? x : norm(tape, x), pass, state));
   }
 
  private:
   /// x + W_down( f(W_gate u) * (W_up u) )
-  Tensor mlp(Tape& tape, const Tensor& u, const Tensor& x) const {
-    return linear(tape, gated_linear(tape, u, gate_, up_, activation_), down_, {}, x);
+  Tensor mlp(Tape& tape, const Tensor& x) const {
+    return linear(tape, gated_linear(tape, x, gate_, up_, activation_, {mlp_norm_, epsilon_}), down_, {}, x);
   }
 
   Activation activation_;

@@ -100,6 +100,8 @@ class Top1ChunkMixer : public Mixer {
     return heads_.output(tape, o, pass);
   }
 
+  bool norms_input() const override { return true; }
+
   double state_values_per_token() const override {
     const double kept = static_cast<double>(heads_.kept_per_token());
     const bool mean_keys = options_.selection == ChunkSelection::approx;

@@ -43,6 +43,8 @@ class Top1ElementMixer : public Mixer {
     return heads_.output(tape, o, pass);
   }
 
+  bool norms_input() const override { return true; }
+
   double state_values_per_token() const override { return static_cast<double>(heads_.kept_per_token()); }
 
  private:

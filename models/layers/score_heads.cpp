@@ -92,8 +92,14 @@ ScoreHeads::Heads ScoreHeads::with_last_query(Tape& tape, const Tensor& x, const
   return {last_query(tape, x, position), prepare(tape, k, key_norm_weight_, position), side(tape, {}, projected[1], length, position)};
 }
 
-ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, Pass& pass, HeadCache& cache) const {
+ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& input, Pass& pass, HeadCache& cache) const {
   const TokenPosition& position = pass.position;
+  const InputNorm norm = pass.take_input_norm();
+  if (input.dim(1) == 1 && position.first > 0 && from_one_input()) {
+    const Tensor q = project_next_heads(tape, input, head_projection(position), cache.k, cache.v, norm);
+    return {q, {}, {}};
+  }
+  const Tensor x = norm(tape, input);
   const bool only_last = pass.last_only && !time_mix_;
   // The rows of one sequence are neighbours; of a single row only the device may know the place.
   if (x.dim(0) == 1 && x.dim(1) > 1 && from_one_input()) {
@@ -102,10 +108,6 @@ ScoreHeads::Heads ScoreHeads::extend(Tape& tape, const Tensor& x, Pass& pass, He
     p.key_rows = cache.rows(cache.k, position.first, x.dim(1)), p.value_rows = cache.rows(cache.v, position.first, x.dim(1));
     const auto [q, k, v] = project_heads(tape, x, p);
     return {only_last ? last_query(tape, x, position) : q, k, v};
-  }
-  if (x.dim(1) == 1 && position.first > 0 && from_one_input()) {
-    const Tensor q = project_next_heads(tape, x, head_projection(position), cache.k, cache.v);
-    return {q, {}, {}};
   }
   const Heads heads = only_last ? with_last_query(tape, x, position) : (*this)(tape, x, pass, cache.before);
   cache.append(tape, heads.k, heads.v, position);

@@ -40,8 +40,9 @@ class ScoreHeads {
   Heads operator()(Tape& tape, const Tensor& x, Pass& pass, const Tensor& before = {}) const;
   /// With the attention that follows, from position 0 on; `score` as score() but for the window.
   AttendedHeads attend(Tape& tape, const Tensor& x, const ScoreOptions& score, Pass& pass) const;
-  /// The next rows of sequences in progress, whose keys and values go to the cache; of single tokens behind others they may be there alone.
-  /// With pass.last_only x is [1, n, D] and there is a query for its last row only, q [1, 1, H, d].
+  /// The next rows of sequences in progress, x normed where the pass leaves that to it (Pass::input_norm), whose keys and values go to the
+  /// cache; of single tokens behind others they may be there alone. With pass.last_only x is [1, n, D] and there is a query for its last
+  /// row only, q [1, 1, H, d].
   Heads extend(Tape& tape, const Tensor& x, Pass& pass, HeadCache& cache) const;
   /// o [B, T, H, d] → W_o o, [B, T, D], gated where the pass says, plus its residual, which is taken.
   Tensor output(Tape& tape, const Tensor& o, Pass& pass) const;

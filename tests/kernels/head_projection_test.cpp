@@ -89,6 +89,14 @@ class HeadProjectionTest : public QObject {
     COMPARE_CLOSE(to_array(q), to_array(y.q), 0, "q");
     COMPARE_CLOSE(to_array(caches[0][0]), to_array(caches[1][0]), 0, "keys");
     COMPARE_CLOSE(to_array(caches[0][1]), to_array(caches[1][1]), 0, "values");
+    const InputNorm norm{to_tensor(random_array({5}, 10), DType::f64, arena), 0.1};
+    const Tensor of_normed = project_next_heads(tape, norm(tape, token), p, caches[0][0], caches[0][1]);
+    COMPARE_CLOSE(to_array(project_next_heads(tape, token, p, caches[1][0], caches[1][1], norm)), to_array(of_normed), 0,
+                  "q of normed rows");
+    COMPARE_CLOSE(to_array(caches[1][0]), to_array(caches[0][0]), 0, "keys of normed rows");
+    COMPARE_CLOSE(to_array(caches[1][1]), to_array(caches[0][1]), 0, "values of normed rows");
+    QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
+                             project_next_heads(tape, token, p, caches[0][0], caches[0][1], {tape.empty({6}, DType::f64), 0.1}));
     p.options.position.first = 7;
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, project_next_heads(tape, token, p, caches[0][0], caches[0][1]));
     p.options.position.first = 6;

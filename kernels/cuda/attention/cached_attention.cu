@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/attention/cached_keys.cuh"
+#include "kernels/cuda/device/dependent_launch.cuh"
 
 namespace saccade::cuda {
 namespace {
@@ -217,6 +218,9 @@ __device__ bool is_last(unsigned* counter, int count) {
 template <class Row>
 __global__ void __launch_bounds__(kThreads)
     attention_kernel(const CachedArgs<typename Row::Element> a, float* partial, int rows, unsigned* counters) {
+  // The grid behind may begin and awaits this one. This one itself is launched behind the grid before: begun beside it, it was slower
+  // (H100, 64 sequences of 2 100 tokens: 162 instead of 154 us).
+  let_next_grid_begin();
   const int batch_head = blockIdx.y, r = a.from + blockIdx.z, index = blockIdx.x;
   const auto head = a.head(batch_head, r);
   const Blocks<typename Row::Element> blocks(a, head.t);

@@ -4,8 +4,10 @@
 #include "kernels/engine/side_stream.h"
 #include "kernels/ops/elementwise/elementwise_cuda.h"
 #include "kernels/ops/head_projection/fused_linear_cuda.h"
+#include "kernels/ops/linear/few_rows_cuda.h"
 #include "kernels/ops/linear/linear.h"
 #include "kernels/ops/linear/linear_stack_cuda.h"
+#include "kernels/ops/norm/norm_cuda.h"
 
 namespace saccade {
 namespace {
@@ -41,7 +43,9 @@ void backward(Tape& t, const Tensor& x, const Tensor& gate, const Tensor& up, co
 
 }  // namespace
 
-Tensor gated_linear(Tape& tape, const Tensor& x, const Tensor& gate, const Tensor& up, Activation f) {
+Tensor gated_linear(Tape& tape, const Tensor& x, const Tensor& gate, const Tensor& up, Activation f, const InputNorm& norm) {
+  const bool few = few_rows(tape, x);
+  if (norm && !few) return gated_linear(tape, norm(tape, x), gate, up, f);
   if (!tape.device().targets_cuda()) {
     const std::vector<Tensor> h = linears(tape, x, {gate, up});
     return gated(tape, h[0], h[1], f);
@@ -50,19 +54,24 @@ Tensor gated_linear(Tape& tape, const Tensor& x, const Tensor& gate, const Tenso
              accumulation_dtype(x.dtype()) == gate.dtype() && gate.id() != up.id(),
          "gated_linear", "x is ", x, " ", x.dtype(), ", gate is ", gate, " ", gate.dtype(), ", up is ", up, " ", up.dtype(),
          "; expected x [..., in], gate and up [out, in]");
+  norm.check("gated_linear", x);
   const int64_t out = gate.dim(0), rows = x.size() / x.dim(-1);
   Shape shape;
   for (int i = 0; i + 1 < x.rank(); ++i) shape.push_back(x.dim(i));
   shape.push_back(out);
-  const Tensor h = tape.empty({rows, 2 * out}, x.dtype());
+  const Tensor u = norm ? tape.empty(x.shape(), x.dtype()) : x, h = tape.empty({rows, 2 * out}, x.dtype());
   Tensor y = tape.empty(shape, x.dtype());
   bool gated = false;  // by the products' own pass
   tape.run(
       "gated_linear", products_cost(x, h, gate), [] {},
       [&] {
         const Tensor w_gate = tape.compute_copy(gate), w_up = tape.compute_copy(up);
-        gated = !tape.recording() && cuda::gated_product(tape.device().index, f, x, w_gate, w_up, y);
-        if (!gated) cuda::stack_forward(tape.device().index, x, {w_gate, w_up}, h);
+        const int device = tape.device().index;
+        gated = few && cuda::few_rows_gated(device, f, x, norm, w_gate, w_up, y);
+        if (gated) return;
+        if (norm) cuda::norm(tape.stream(), x, norm.weight, {}, u, norm.epsilon);
+        gated = !tape.recording() && cuda::gated_product(device, f, u, w_gate, w_up, y);
+        if (!gated) cuda::stack_forward(device, u, {w_gate, w_up}, h);
       });
   tape.run(
       "gated_linear.gate", gate_cost(y, flops_of(f) + 1, 3), [] {},

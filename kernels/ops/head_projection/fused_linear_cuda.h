@@ -3,6 +3,7 @@
 #include "kernels/engine/tensor.h"
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/head_projection/head_projection.h"
+#include "kernels/ops/norm/norm.h"
 
 namespace saccade::cuda {
 
@@ -16,5 +17,15 @@ bool gated_product(int device, Activation f, const Tensor& x, const Tensor& gate
 /// other in memory; heads of 64 or 128, of which 128 columns hold whole ones, sequences of at least eight positions, from 0 on.
 bool heads_product(int device, const Tensor& x, const HeadProjection& projection, const Tensor& query, const Tensor& key,
                    const Tensor& value, const ProjectedHeads& y);
+
+/// The same for at most kFewRows rows, with the norm of the input (kernels/ops/linear/few_rows_cuda.h).
+
+/// y = f(u W_gᵀ) * (u W_uᵀ)
+bool few_rows_gated(int device, Activation f, const Tensor& x, const InputNorm& norm, const Tensor& gate, const Tensor& up,
+                    const Tensor& y);
+
+/// project_next_heads (kernels/ops/head_projection/next_heads.h) from bf16 matrices, of heads of 64, or of 128 that are not normed.
+bool few_rows_heads(int device, const Tensor& x, const InputNorm& norm, const HeadProjection& projection, const Tensor& query,
+                    const Tensor& key, const Tensor& value, const Tensor& q, const Tensor& keys, const Tensor& values);
 
 }  // namespace saccade::cuda

@@ -2,9 +2,12 @@
 
 #include "kernels/engine/expect.h"
 #include "kernels/ops/decoding/decoding.h"
+#include "kernels/ops/head_projection/fused_linear_cuda.h"
 #include "kernels/ops/head_projection/next_heads_cuda.h"
 #include "kernels/ops/head_projection/packed_heads_cuda.h"
+#include "kernels/ops/linear/few_rows_cuda.h"
 #include "kernels/ops/linear/linear_stack_cuda.h"
+#include "kernels/ops/norm/norm_cuda.h"
 
 namespace saccade {
 namespace {
@@ -24,28 +27,38 @@ void check(const Tensor& x, const HeadProjection& p, const Tensor& keys, const T
 
 }  // namespace
 
-Tensor project_next_heads(Tape& tape, const Tensor& x, const HeadProjection& p, const Tensor& keys, const Tensor& values) {
+Tensor project_next_heads(Tape& tape, const Tensor& x, const HeadProjection& p, const Tensor& keys, const Tensor& values,
+                          const InputNorm& norm) {
   check(x, p, keys, values);
+  norm.check("project_next_heads", x);
   if (!fuses(tape, x, p)) {
-    const auto [q, k, v] = project_heads(tape, x, p);
+    const auto [q, k, v] = project_heads(tape, norm(tape, x), p);
     append_rows(tape, k, keys, p.options.position);
     append_rows(tape, v, values, p.options.position);
     return q;
   }
   const int64_t rows = x.dim(0), width = p.key.dim(0);
+  const Tensor u = norm ? tape.empty(x.shape(), x.dtype()) : x;
   const Tensor packed = tape.empty({rows, 3 * width}, x.dtype()), q = tape.empty({rows, 1, p.heads, width / p.heads}, x.dtype());
   const double products = static_cast<double>(3 * width) * static_cast<double>(x.dim(2));
   const auto bytes = [](double elements, const Tensor& of) { return elements * static_cast<double>(byte_size(of.dtype())); };
+  bool done = false;  // by the products' own pass
   tape.run(
       "project_next_heads",
       {2 * static_cast<double>(rows) * products, bytes(products, x) + static_cast<double>(x.bytes() + packed.bytes())}, [] {},
       [&] {
-        cuda::stack_forward(tape.device().index, x, {tape.compute_copy(p.query), tape.compute_copy(p.key), tape.compute_copy(p.value)},
-                            packed);
+        const int device = tape.device().index;
+        const Tensor query = tape.compute_copy(p.query), key = tape.compute_copy(p.key), value = tape.compute_copy(p.value);
+        done = few_rows(tape, x) && cuda::few_rows_heads(device, x, norm, p, query, key, value, q, keys, values);
+        if (done) return;
+        if (norm) cuda::norm(tape.stream(), x, norm.weight, {}, u, norm.epsilon);
+        cuda::stack_forward(device, u, {query, key, value}, packed);
       });
   tape.run(
       "project_next_heads.heads", {12 * static_cast<double>(q.size()), 2 * static_cast<double>(packed.bytes())}, [] {},
-      [&] { cuda::next_heads(tape.stream(), packed, p, q, keys, values); });
+      [&] {
+        if (!done) cuda::next_heads(tape.stream(), packed, p, q, keys, values);
+      });
   return q;
 }
 

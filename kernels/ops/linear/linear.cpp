@@ -7,6 +7,7 @@
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/side_stream.h"
 #include "kernels/ops/elementwise/elementwise_cuda.h"
+#include "kernels/ops/linear/few_rows_cuda.h"
 #include "kernels/ops/linear/gemm_cuda.h"
 #include "kernels/ops/norm/norm_cuda.h"
 
@@ -79,8 +80,10 @@ Tensor forward(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& 
         });
       },
       [&] {
-        const cuda::Matrix w = cuda::matrix(tape.compute_copy(weight), in);
+        const Tensor copy = tape.compute_copy(weight);
+        const cuda::Matrix w = cuda::matrix(copy, in);
         const int device = tape.device().index;
+        if (few_rows(tape, x) && cuda::few_rows_linear(device, x, copy, bias, residual, y)) return;
         if (bias) cuda::fill_rows(tape.stream(), bias, residual, y);
         if (residual && !bias)
           cuda::gemm_onto(device, false, true, rows, out, in, cuda::matrix(x, in), w, cuda::matrix(residual, out), cuda::matrix(y, out));

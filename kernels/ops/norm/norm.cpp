@@ -140,11 +140,15 @@ void norm_backward(const Tensor& x, const Tensor& weight, const Tensor& dy, doub
 
 namespace {
 
+void check_weight(const char* op, const Tensor& x, const Tensor& weight) {
+  expect(weight.rank() == 1 && x.rank() >= 1 && x.dim(-1) == weight.dim(0) && accumulation_dtype(x.dtype()) == weight.dtype(), op, "x is ",
+         x, " ", x.dtype(), ", weight is ", weight, " ", weight.dtype(), "; expected x [..., D], weight [D]");
+}
+
 /// Both norms; `bias` is empty for the one without centring.
 Tensor norm(Tape& tape, const char* op, const char* backward_op, const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   const bool centred = static_cast<bool>(bias);
-  expect(weight.rank() == 1 && x.rank() >= 1 && x.dim(-1) == weight.dim(0) && accumulation_dtype(x.dtype()) == weight.dtype(), op, "x is ",
-         x, " ", x.dtype(), ", weight is ", weight, " ", weight.dtype(), "; expected x [..., D], weight [D]");
+  check_weight(op, x, weight);
   expect(!centred || (bias.shape() == weight.shape() && bias.dtype() == weight.dtype()), op, "bias is ", bias, ", weight is ", weight);
   Tensor y = tape.empty(x.shape(), x.dtype());
   const double elements = static_cast<double>(x.size()), bytes = static_cast<double>(x.bytes());
@@ -174,6 +178,10 @@ Tensor norm(Tape& tape, const char* op, const char* backward_op, const Tensor& x
 }
 
 }  // namespace
+
+void InputNorm::check(const char* op, const Tensor& x) const {
+  if (weight) check_weight(op, x, weight);
+}
 
 Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight, double eps) {
   return norm(tape, "rms_norm", "rms_norm.backward", x, weight, {}, eps);

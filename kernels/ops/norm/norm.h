@@ -9,6 +9,17 @@ namespace saccade {
 /// Throws std::invalid_argument where weight has another shape or dtype; DeviceError in backward on CUDA for D above 24 576.
 Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight, double eps);
 
+/// A norm that an op applies to its input first: u = rms_norm(x, weight, epsilon), of x's dtype. An empty weight: u = x.
+struct InputNorm {
+  Tensor weight = {};
+  double epsilon = 0;
+  explicit operator bool() const { return static_cast<bool>(weight); }
+  /// Throws std::invalid_argument, in the name of the op, where rms_norm would.
+  void check(const char* op, const Tensor& x) const;
+  /// u as a tensor of its own.
+  Tensor operator()(Tape& tape, const Tensor& x) const { return weight ? rms_norm(tape, x, weight, epsilon) : x; }
+};
+
 /// Layer norm over the last dimension (arXiv:1607.06450, section 3), with the weight w = `weight` and the biased variance:
 ///   y = (x − mean(x)) / sqrt(var(x) + eps) ∘ w + bias
 /// x, y [..., D] of one dtype   weight, bias [D] of accumulation_dtype(x)
