@@ -14,5 +14,6 @@ ninja -C "$build" saccade saccade-workbench $targets
 here=$(pwd)
 export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$here/tests/support/lsan.supp:print_suppressions=0"
-export TSAN_OPTIONS="suppressions=$here/tests/support/tsan.supp:halt_on_error=1:second_deadlock_stack=1"
+# Ranks in tests are forked and begin threads of their own.
+export TSAN_OPTIONS="suppressions=$here/tests/support/tsan.supp:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0"
 ctest --test-dir "$build" -R "$tests" --output-on-failure -j 2
