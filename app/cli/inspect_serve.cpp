@@ -45,12 +45,14 @@ class Lines {
 };
 
 /// What it may take in all; less where there is a lower limit already.
-void limit_memory(int64_t gib) {
+void limit_memory([[maybe_unused]] int64_t gib) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take terabytes of address space
   rlimit limit{};
   const rlim_t most = static_cast<rlim_t>(gib) << 30;
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur <= most)) return;
   limit.rlim_cur = most;
   ::setrlimit(RLIMIT_AS, &limit);
+#endif
 }
 
 }  // namespace
