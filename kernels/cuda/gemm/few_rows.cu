@@ -21,7 +21,7 @@ constexpr int kThreads = 128, kRows = static_cast<int>(kFewRows), kDepth = 64, k
 constexpr int kPitch = 68;                          ///< floats from one row of sums to the next
 constexpr uint32_t kBlock = 64 * kDepth * 2;        ///< bytes of 64 rows and a step
 constexpr int64_t kMostWeights = int64_t{8} << 20;  ///< of a product; tiles read the rows anew each, which more would make dear
-constexpr int kQuads = kBox / 4;                    ///< of a row: four columns of both boxes are finished by a thread
+[[maybe_unused]] constexpr int kQuads = kBox / 4;   ///< of a row: four columns of both boxes are finished by a thread
 
 constexpr uint32_t shared_bytes(int blocks) {
   return static_cast<uint32_t>(2 * blocks) * kBlock + kRows * kPitch * 4 + kMostSplit * kRows * 4 +
