@@ -1,7 +1,9 @@
 #include "analysis/launchers/slurm_launcher.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "analysis/launchers/batch_script.h"
 #include "analysis/launchers/signal_lead.h"
@@ -17,6 +19,8 @@ namespace saccade {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::chrono::milliseconds kPause{500};  ///< between two tries to tell jobs
 
 constexpr size_t kMostFruitless = 3;  ///< jobs of a run that brought it no further
 
@@ -59,13 +63,17 @@ std::vector<fs::path> next_folders(const fs::path& home) {
   return folders;
 }
 
-void cancel(const std::vector<std::string>& options, const std::vector<std::string>& ids, double seconds) {
-  if (ids.empty()) return;
+/// False where Slurm does not know one of them: it has ended since it was listed, or its node has not begun its script yet. The others have
+/// been told.
+bool cancel(const std::vector<std::string>& options, const std::set<std::string>& ids, double seconds) {
+  if (ids.empty()) return true;
   std::vector<std::string> command{"scancel"};
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), ids.begin(), ids.end());
   const ProgramAnswer answer = call_program(command, seconds);
-  if (!answer.ok()) throw NoAnswer("scancel failed: " + (answer.timed_out ? std::string("no answer") : answer.last_line()));
+  if (answer.ok()) return true;
+  if (!answer.timed_out && answer.err.find("Invalid job id") != std::string::npos) return false;
+  throw NoAnswer("scancel failed: " + (answer.timed_out ? std::string("no answer") : answer.last_line()));
 }
 
 }  // namespace
@@ -242,27 +250,40 @@ std::vector<LaunchedJob> SlurmLauncher::jobs() {
   return jobs;
 }
 
-Stopped SlurmLauncher::stop() {
-  set_stopped(home_, true);
-  const auto seconds = static_cast<double>(profile_.answer_seconds);
+SlurmLauncher::Told SlurmLauncher::tell_to_stop(double seconds) const {
   const std::vector<SlurmJob> known = own_jobs(seconds);
   std::vector<fs::path> folders = next_folders(home_);
   for (const JobRound& round : read_rounds(home_)) folders.push_back(round_folder(home_, round.name));
   std::set<std::string> waiting, running;
-  Stopped stopped;
+  Told told;
   for (const fs::path& folder : folders) {
     const auto submission = read_submission(folder);
     for (const SlurmJob& job : known) {
       if (!submission || !job.alive() || !is_of(job, *submission)) continue;
-      ++stopped.jobs;
+      ++told.stopped.jobs;
       (job.state == "PENDING" ? waiting : running).insert(job.id);
-      stopped.running += job.state != "PENDING";
+      told.stopped.running += job.state != "PENDING";
     }
   }
-  cancel({"--state=PENDING"}, {waiting.begin(), waiting.end()}, seconds);
-  // Not SIGTERM, which is followed by SIGKILL half a minute later: a checkpoint takes as long as it takes.
-  cancel({"--state=RUNNING", "--batch", "--signal=USR2"}, {running.begin(), running.end()}, seconds);
-  return stopped;
+  told.all = cancel({"--state=PENDING"}, waiting, seconds);
+  // Not SIGTERM, which is followed by SIGKILL half a minute later: a checkpoint takes as long as it takes. A second one is the same as one.
+  told.all = cancel({"--state=RUNNING", "--batch", "--signal=USR2"}, running, seconds) && told.all;
+  return told;
+}
+
+Stopped SlurmLauncher::stop() {
+  set_stopped(home_, true);
+  const auto seconds = static_cast<double>(profile_.answer_seconds);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  Told told = tell_to_stop(seconds);
+  const Stopped first = told.stopped;
+  while (!told.all && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(kPause);
+    told = tell_to_stop(seconds);
+  }
+  if (!told.all)
+    throw NoAnswer("scancel says that a job which squeue lists is not known; nothing new is begun, try again to stop what runs");
+  return first;
 }
 
 }  // namespace saccade

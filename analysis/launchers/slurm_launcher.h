@@ -31,6 +31,11 @@ class SlurmLauncher : public Launcher {
   std::string script() const;
 
  private:
+  struct Told {
+    Stopped stopped;
+    bool all = true;  ///< false where Slurm did not know one of them
+  };
+  Told tell_to_stop(double seconds) const;
   std::vector<std::string> options(const JobRound& round) const;  ///< of sbatch
   bool is_study() const;
   std::string name() const;  ///< of the folder

@@ -57,7 +57,13 @@ case $name in
   sacct) echo "Slurm accounting storage is disabled" >&2; exit 1 ;;
   scancel)
     echo "$*" >> cancelled
-    case "$*" in *--signal=*) exit 0 ;; esac
+    case "$*" in
+      *--signal=*)
+        [ -e begins ] || exit 0  # else: its node has not begun its script
+        rm begins
+        echo "scancel: error: Kill job error on job id 101: Invalid job id specified" >&2
+        exit 1 ;;
+    esac
     for word; do
       case $word in
         --*) ;;

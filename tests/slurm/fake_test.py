@@ -190,9 +190,11 @@ def stops(binary, folder):
     expect([run["job"] for run in status["runs"]] == [f"101_{i} PENDING (Priority)" for i in range(4)], status["runs"])
     jobs = site.folder / "jobs"
     jobs.write_text(jobs.read_text().replace("101|0|PENDING", "101|0|RUNNING"))
+    (site.folder / "begins").touch()  # a job that has a node and no script yet is told again, once it has one
     stopped = json.loads(site.run("--json", "study", "stop", "widths", code=0)[1])
     expect((stopped["jobs"], stopped["stopping"]) == (5, 1), stopped)
-    expect(site.lines("cancelled") == ["--state=PENDING 101 102", "--state=RUNNING --batch --signal=USR2 101"], site.lines("cancelled"))
+    to_running = "--state=RUNNING --batch --signal=USR2 101"
+    expect(site.lines("cancelled") == ["--state=PENDING 101 102", to_running, to_running], site.lines("cancelled"))
     code, _, err = site.run("cluster", "work", site.folder / "runs" / "widths", "round-1", "0")
     expect(code == 130 and "stopped by hand" in err, f"{code} {err}")
     code, out, _ = site.run("study", "advance", "widths", code=0)
