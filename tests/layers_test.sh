@@ -29,6 +29,10 @@ for room in models analysis ui app; do
 done
 for folder in models ui app $(ls -d analysis/*/ | grep -v '^analysis/runs/$'); do deny "$folder" '#include "analysis/runs/hdf5\.h"|h5::'; done
 deny ui 'cuda::|#include "kernels/engine/(captured_graph|cuda_)'
+# What threads of the window hand to each other goes through one place, which tells ThreadSanitizer (ui/threads/hand_over.h).
+found=$(grep -rnE 'waitForDone\(|[Pp]ool(_|\(\)|Instance\(\))?(\.|->)start\(|QMetaObject::invokeMethod\($' ui --include='*.h' --include='*.cpp' |
+  grep -v '^ui/threads/hand_over.h:')
+[ -z "$found" ] || { echo "$found"; fail=1; }
 # Network file systems (docs/cluster.md): locks are asked for where their absence is an answer, nothing maps files but the reader of corpora
 # and token stores, which are never written in place, and no database lies on a disk.
 for room in kernels models analysis ui app; do

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "ui/threads/hand_over.h"
 #include "ui/threads/step_back.h"
 
 namespace saccade::ui {
@@ -28,7 +29,7 @@ class LatestJob {
   }
   ~LatestJob() {
     *alive_ = false;
-    pool_.waitForDone();
+    wait_for(pool_);
   }
 
   /// `urgent`: someone waits for it, so it does not wait.
@@ -50,19 +51,16 @@ class LatestJob {
     if (running_ || !waiting_) return;
     running_ = true;
     urgent_ = false;
-    pool_.start([this, alive = alive_, work = *std::exchange(waiting_, {})] {
+    start_in(pool_, [this, alive = alive_, work = *std::exchange(waiting_, {})] {
       step_back();
       QElapsedTimer clock;
       clock.start();
       auto result = std::make_shared<Result>(work());
       const qint64 took = clock.elapsed();
       if (!*alive) return;
-      QMetaObject::invokeMethod(
-          qApp,
-          [this, alive, result, took] {
-            if (*alive) end(std::move(*result), took);
-          },
-          Qt::QueuedConnection);
+      hand_over(qApp, [this, alive, result, took] {
+        if (*alive) end(std::move(*result), took);
+      });
     });
   }
   void end(Result result, qint64 took) {

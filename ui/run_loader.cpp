@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "analysis/runs/run_origin.h"
+#include "ui/threads/hand_over.h"
 #include "ui/threads/step_back.h"
 
 namespace saccade::ui {
@@ -80,7 +81,7 @@ RunLoader::RunLoader(QObject* parent) : QObject(parent) { pool_.setMaxThreadCoun
 
 RunLoader::~RunLoader() {
   cancel();
-  pool_.waitForDone();
+  wait_for(pool_);
 }
 
 void RunLoader::cancel() {
@@ -92,18 +93,16 @@ void RunLoader::cancel() {
 
 template <class F>
 void RunLoader::post(int generation, F deliver) {
-  QMetaObject::invokeMethod(
-      this,
-      [this, generation, deliver] {
-        if (generation == generation_) deliver();
-      },
-      Qt::QueuedConnection);
+  hand_over(this, [this, generation, deliver] {
+    if (generation == generation_) deliver();
+  });
 }
 
 void RunLoader::search(const QString& folder, const QHash<QString, QDateTime>& known, const std::vector<SharedRun>& runs) {
   if (searching_) return;
   searching_ = true;
-  pool_.start(
+  start_in(
+      pool_,
       [this, folder, known, runs, generation = generation_.load()] {
         step_back();
         work(folder, known, runs, generation);
@@ -114,7 +113,8 @@ void RunLoader::search(const QString& folder, const QHash<QString, QDateTime>& k
 void RunLoader::follow(const std::vector<SharedRun>& runs) {
   if (following_ || runs.empty()) return;
   following_ = true;
-  pool_.start(
+  start_in(
+      pool_,
       [this, runs, generation = generation_.load()] {
         step_back();
         const QList<LoadedDirectory> news = news_of(runs, generation);
@@ -130,7 +130,8 @@ void RunLoader::read(const QStringList& directories, size_t most_points) {
   for (const QString& directory : directories) {
     if (reading_.contains(directory)) continue;
     reading_.insert(directory);
-    pool_.start(
+    start_in(
+        pool_,
         [this, directory, most_points, generation = generation_.load()] {
           if (generation != generation_) return;
           step_back();

@@ -4,11 +4,13 @@
 
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "analysis/runs/checkpoint_file.h"
 #include "kernels/engine/device.h"
 #include "program.h"
 #include "tests/analysis/trained_run.h"
+#include "tests/support/instrumented.h"
 
 namespace saccade::test {
 
@@ -62,6 +64,7 @@ class RanksCliTest : public QObject {
     QFile file(program_.path(directory) + "/log.txt");
     return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
   }
+  qint64 records_size(const QString& directory) const { return QFileInfo(program_.path(directory) + "/journal.jsonl").size(); }
   static bool gone(const QList<pid_t>& processes) {
     return std::all_of(processes.begin(), processes.end(), [](pid_t p) { return ::kill(p, 0) != 0; });
   }
@@ -168,12 +171,16 @@ class RanksCliTest : public QObject {
     QVERIFY2(log(run).contains(name), qPrintable(log(run)));
     if (signal == SIGKILL) QVERIFY2(time.elapsed() < 12000, qPrintable(QString::number(time.elapsed())));
     // It goes on from its last checkpoint.
+    qint64 records = records_size(run);
     auto resumed = program_.start({"-q", "resume", program_.path(run), "--ranks", "2"});
-    QTest::qSleep(500);
-    QCOMPARE(resumed->state(), QProcess::Running);
+    const auto grows = [&] {  // cut back to the checkpoint first
+      const qint64 before = std::exchange(records, records_size(run));
+      return records > before;
+    };
+    QTRY_VERIFY_WITH_TIMEOUT(grows() || resumed->state() != QProcess::Running, 30000 * kSlower);
     resumed->terminate();
     const auto result = Program::finish(*resumed);
-    QVERIFY2(result.code == 130, qPrintable(result.err));
+    QVERIFY2(result.code == 130, qPrintable(QString::number(result.code) + ": " + result.err));
   }
 
   /// The computing thread of one rank hangs, at work or in a call, and its process lives.

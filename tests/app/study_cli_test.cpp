@@ -20,6 +20,7 @@
 #include "analysis/runs/run_lock.h"
 #include "analysis/studies/queue_worker.h"
 #include "analysis/studies/study_folder.h"
+#include "tests/support/instrumented.h"
 
 using namespace saccade;
 using namespace saccade::test;
@@ -317,7 +318,8 @@ class StudyCliTest : public QObject {
     for (const char* name : {"data", "cache", "runs"})
       qputenv(("SACCADE_" + QByteArray(name).toUpper()).constData(), program_.path(name).toUtf8());
     Json base = Program::config();
-    base["training"].update({{"steps", 40000}, {"evaluate_every", 40000}, {"probe_every", 40000}, {"checkpoint_every", 40000}});
+    const int steps = 40000 / kSlower;  // as long as it takes to measure
+    base["training"].update({{"steps", steps}, {"evaluate_every", steps}, {"probe_every", steps}, {"checkpoint_every", steps}});
     Json file = small_study(base);
     file["axes"][0]["values"] = {16, 24};
     file["seeds"] = {1};
@@ -456,7 +458,8 @@ class StudyCliTest : public QObject {
     QVERIFY(QFile::remove(disk + "/fill"));
     QVERIFY(QTest::qWaitFor([&] { return finished("disk/room").size() == 4; }, 120000));
     QVERIFY(at_rest());
-    for (const Json& run : status("disk/room")["runs"]) QCOMPARE(run["status"], "finished");
+    const Json room = status("disk/room");
+    for (const Json& run : room.at("runs")) QCOMPARE(run["status"], "finished");
   }
 
   /// A causal model beside one that looks ahead: the report says so.

@@ -222,11 +222,13 @@ class DrivenSessionTest : public QObject {
  private:
   /// The run is drawn while it goes on, and ends.
   static void watch(OpenWindow& open) {
-    QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss")->figure().curves.front().x.size() > 1, 20000 * kSlower);
-    const size_t points = open.figure("loss")->figure().curves.front().x.size();
-    if (state(open) == RunState::running)
-      QTRY_VERIFY_WITH_TIMEOUT(open.figure("loss")->figure().curves.front().x.size() > points || state(open) == RunState::finished,
-                               20000 * kSlower);
+    const auto drawn = [&] {
+      const auto& curves = open.figure("loss")->figure().curves;
+      return curves.empty() ? size_t{0} : curves.front().x.size();
+    };
+    QTRY_VERIFY_WITH_TIMEOUT(drawn() > 1, 20000 * kSlower);
+    const size_t points = drawn();
+    if (state(open) == RunState::running) QTRY_VERIFY_WITH_TIMEOUT(drawn() > points || state(open) == RunState::finished, 20000 * kSlower);
     QTRY_COMPARE_WITH_TIMEOUT(state(open), RunState::finished, 60000 * kSlower);
   }
 

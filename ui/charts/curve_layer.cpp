@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "ui/charts/colours.h"
+#include "ui/threads/hand_over.h"
 #include "ui/threads/step_back.h"
 
 namespace saccade::ui {
@@ -65,7 +66,7 @@ struct CurveLayer::Picture {
 CurveLayer::CurveLayer(QObject* parent) : QObject(parent), alive_(std::make_shared<std::atomic<bool>>(true)) {}
 CurveLayer::~CurveLayer() {
   *alive_ = false;
-  if (running_) pool().waitForDone();  // a painter at work must not outlive the application
+  if (running_) wait_for(pool());  // a painter at work must not outlive the application
 }
 
 std::shared_ptr<const CurveLayer::Picture> CurveLayer::draw(const Job& job, const std::shared_ptr<const Picture>& last) {
@@ -118,20 +119,17 @@ void CurveLayer::show(const Job& job) {
 void CurveLayer::start() {
   if (running_ || !waiting_) return;
   running_ = true;
-  pool().start([this, alive = alive_, job = *std::exchange(waiting_, {}), last = picture_, generation = generation_] {
+  start_in(pool(), [this, alive = alive_, job = *std::exchange(waiting_, {}), last = picture_, generation = generation_] {
     if (!*alive) return;
     step_back();
     const auto picture = draw(job, last);
-    QMetaObject::invokeMethod(
-        qApp,
-        [this, alive, picture, generation] {
-          if (!*alive) return;
-          running_ = false;
-          if (generation == generation_) picture_ = picture;
-          Q_EMIT ready();
-          start();
-        },
-        Qt::QueuedConnection);
+    hand_over(qApp, [this, alive, picture, generation] {
+      if (!*alive) return;
+      running_ = false;
+      if (generation == generation_) picture_ = picture;
+      Q_EMIT ready();
+      start();
+    });
   });
 }
 

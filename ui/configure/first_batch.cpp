@@ -9,6 +9,7 @@
 
 #include "kernels/engine/error.h"
 #include "models/tasks/symbol_task.h"
+#include "ui/threads/hand_over.h"
 
 namespace saccade::ui {
 namespace {
@@ -98,11 +99,11 @@ FirstBatch::FirstBatch(QWidget* parent)
 
 FirstBatch::~FirstBatch() {
   ++wish_;
-  pool_.waitForDone();
+  wait_for(pool_);
 }
 
 void FirstBatch::findCorpora() {
-  pool_.start([this] {
+  start_in(pool_, [this] {
     std::vector<CorpusSummary> found;
     QString problem;
     try {
@@ -110,16 +111,13 @@ void FirstBatch::findCorpora() {
     } catch (const std::exception& error) {
       problem = QString::fromUtf8(error.what());
     }
-    QMetaObject::invokeMethod(
-        this,
-        [this, found, problem] {
-          corpora_ = found;
-          known_ = true;
-          if (!problem.isEmpty()) note_->setText(problem);
-          Q_EMIT corporaKnown(corpora_);
-          offer();
-        },
-        Qt::QueuedConnection);
+    hand_over(this, [this, found, problem] {
+      corpora_ = found;
+      known_ = true;
+      if (!problem.isEmpty()) note_->setText(problem);
+      Q_EMIT corporaKnown(corpora_);
+      offer();
+    });
   });
 }
 
@@ -152,7 +150,7 @@ void FirstBatch::offer() {
 void FirstBatch::decode() {
   read_->hide();
   note_->setText(tr("reading …"));
-  pool_.start([this, config = config_, wish = wish_.load()] {
+  start_in(pool_, [this, config = config_, wish = wish_.load()] {
     if (wish != wish_) return;
     QStringList pieces;
     QString problem;
@@ -161,14 +159,11 @@ void FirstBatch::decode() {
     } catch (const std::exception& error) {
       problem = QString::fromUtf8(error.what());
     }
-    QMetaObject::invokeMethod(
-        this,
-        [this, wish, pieces, problem] {
-          if (wish != wish_) return;
-          note_->setText(problem.isEmpty() ? tr("the tokens that the model is trained on") : problem);
-          showPieces(pieces);
-        },
-        Qt::QueuedConnection);
+    hand_over(this, [this, wish, pieces, problem] {
+      if (wish != wish_) return;
+      note_->setText(problem.isEmpty() ? tr("the tokens that the model is trained on") : problem);
+      showPieces(pieces);
+    });
   });
 }
 

@@ -6,6 +6,7 @@
 #include "models/training/run_cost.h"
 #include "ui/configure/config_draft.h"
 #include "ui/run_process.h"
+#include "ui/threads/hand_over.h"
 
 namespace saccade::ui {
 namespace {
@@ -26,7 +27,7 @@ PlanWorker::PlanWorker(QObject* parent) : QObject(parent) {
 
 PlanWorker::~PlanWorker() {
   forget();
-  pool_.waitForDone();
+  wait_for(pool_);
   if (process_) {
     process_->disconnect(this);
     process_->kill();
@@ -46,15 +47,12 @@ void PlanWorker::forget() {
 }
 
 void PlanWorker::start() {
-  pool_.start([this, config = wanted_, wish = wish_.load()] {
+  start_in(pool_, [this, config = wanted_, wish = wish_.load()] {
     if (wish != wish_) return;
     const auto answer = [this, wish](auto tell) {
-      QMetaObject::invokeMethod(
-          this,
-          [this, wish, tell] {
-            if (wish == wish_) tell();
-          },
-          Qt::QueuedConnection);
+      hand_over(this, [this, wish, tell] {
+        if (wish == wish_) tell();
+      });
     };
     try {
       const Plan plan = make_plan(config, padded_vocabulary(vocabulary_of(config.data.tokenizer), config.data.vocabulary_multiple));

@@ -7,6 +7,7 @@
 
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/run_info.h"
+#include "ui/threads/hand_over.h"
 
 namespace saccade::ui {
 
@@ -47,7 +48,7 @@ void CaptureLoader::cancel() { *latest_ = ++request_; }
 void CaptureLoader::load(const QString& directory, int64_t step) {
   const int request = ++request_;
   *latest_ = request;
-  QThreadPool::globalInstance()->start([this, request, latest = latest_, directory, step] {
+  start_in(*QThreadPool::globalInstance(), [this, request, latest = latest_, directory, step] {
     if (*latest != request) return;  // superseded while it waited
     std::shared_ptr<const LoadedCaptures> captures;
     QString reason;
@@ -57,16 +58,13 @@ void CaptureLoader::load(const QString& directory, int64_t step) {
       reason = QString::fromUtf8(error.what());
     }
     // Answered in the window's thread, where the loader can only go between events; after its end `latest` differs.
-    QMetaObject::invokeMethod(
-        QCoreApplication::instance(),
-        [this, request, latest, captures, reason] {
-          if (*latest != request) return;
-          if (captures)
-            Q_EMIT loaded(captures);
-          else
-            Q_EMIT failed(reason);
-        },
-        Qt::QueuedConnection);
+    hand_over(QCoreApplication::instance(), [this, request, latest, captures, reason] {
+      if (*latest != request) return;
+      if (captures)
+        Q_EMIT loaded(captures);
+      else
+        Q_EMIT failed(reason);
+    });
     if (captures && captures->heads.empty()) score(captures, request, latest);
   });
 }
@@ -84,12 +82,9 @@ void CaptureLoader::score(const std::shared_ptr<const LoadedCaptures>& captures,
   } catch (const std::exception&) {
     return;  // whoever looks at a map is told
   }
-  QMetaObject::invokeMethod(
-      QCoreApplication::instance(),
-      [this, request, latest, captures, heads] {
-        if (*latest == request) Q_EMIT scored(captures, heads);
-      },
-      Qt::QueuedConnection);
+  hand_over(QCoreApplication::instance(), [this, request, latest, captures, heads] {
+    if (*latest == request) Q_EMIT scored(captures, heads);
+  });
 }
 
 }  // namespace saccade::ui

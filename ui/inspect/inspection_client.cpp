@@ -6,6 +6,7 @@
 #include <QThreadPool>
 
 #include "ui/run_process.h"
+#include "ui/threads/hand_over.h"
 
 namespace saccade::ui {
 namespace {
@@ -94,7 +95,7 @@ void InspectionClient::read() {
 void InspectionClient::take(const QByteArray& line) {
   const QPointer<InspectionClient> self(this);
   const QPointer<QProcess> asked(process_);
-  QThreadPool::globalInstance()->start([self, asked, line, digest = waiting_.front().digest] {
+  start_in(*QThreadPool::globalInstance(), [self, asked, line, digest = waiting_.front().digest] {
     std::function<void()> then;
     QString problem;
     try {
@@ -106,12 +107,9 @@ void InspectionClient::take(const QByteArray& line) {
     } catch (const std::exception& error) {
       problem = tr("The inspection process answered something that cannot be read: %1").arg(QString::fromUtf8(error.what()));
     }
-    QMetaObject::invokeMethod(
-        qApp,
-        [self, asked, then, problem] {
-          if (self && asked && self->process_ == asked) self->deliver(then, problem);
-        },
-        Qt::QueuedConnection);
+    hand_over(qApp, [self, asked, then, problem] {
+      if (self && asked && self->process_ == asked) self->deliver(then, problem);
+    });
   });
 }
 

@@ -15,6 +15,7 @@
 #include "ui/run_summary.h"
 #include "ui/session.h"
 #include "ui/shell/reading_bar.h"
+#include "ui/threads/hand_over.h"
 
 namespace saccade::ui {
 namespace {
@@ -65,16 +66,13 @@ StatusBar::StatusBar(Session& session, QWidget* parent)
 void StatusBar::updateDevice() {
   if (asking_) return;
   asking_ = true;
-  QThreadPool::globalInstance()->start([bar = QPointer<StatusBar>(this)] {
+  start_in(*QThreadPool::globalInstance(), [bar = QPointer<StatusBar>(this)] {
     const QString text = describe_device();
-    QMetaObject::invokeMethod(
-        qApp,
-        [bar, text] {
-          if (!bar) return;
-          bar->asking_ = false;
-          bar->device_->setText(text);
-        },
-        Qt::QueuedConnection);
+    hand_over(qApp, [bar, text] {
+      if (!bar) return;
+      bar->asking_ = false;
+      bar->device_->setText(text);
+    });
   });
 }
 
