@@ -12,6 +12,7 @@
 #include "analysis/studies/report_entries.h"
 #include "analysis/studies/report_equal_loss.h"
 #include "analysis/studies/report_scaling.h"
+#include "analysis/studies/same_data.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -207,8 +208,7 @@ void add_differences(ReportTable& table, const std::string& what, const std::vec
   }
 }
 
-ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers, const Comparable& can) {
-  const Cells& cells = numbers.cells;
+ReportTable difference_table(const StudyView& view, const Cells& cells, bool whole_split, const Comparable& can) {
   ReportTable table{
       "differences",
       "Differences to " + cells.front().name,
@@ -222,7 +222,7 @@ ReportTable difference_table(const StudyView& view, const ReportNumbers& numbers
        "have "
        "passed."}};
   const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
-    add_differences(table, what, differences_to_first(cells, value, ood, at_end), numbers.whole_split);
+    add_differences(table, what, differences_to_first(cells, value, ood, at_end), whole_split);
   };
   using Seed = SeedNumbers;
   using Cell = CellNumbers;
@@ -474,10 +474,22 @@ bool is_numeric(const StudyAxis& axis) {
   return axis.values.size() > 1 && std::all_of(axis.values.begin(), axis.values.end(), [](const StudyAxis::Value& v) { return v.number; });
 }
 
+/// Those of one group of same_data().
+Cells of_data(const Cells& cells, const SameData& group) {
+  Cells own;
+  for (const CellNumbers& cell : cells)
+    if (std::find(group.cells.begin(), group.cells.end(), cell.cell) != group.cells.end()) own.push_back(cell);
+  return own;
+}
+
 std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
   std::vector<Figure> figures;
   for (const std::string& name : view.study.figures) {
-    if (name == "ood-against-pretraining") figures.push_back(trajectory_picture(view, cells));
+    if (name == "ood-against-pretraining")
+      for (const SameData& group : same_data(view)) {
+        figures.push_back(trajectory_picture(view, of_data(cells, group)));
+        if (!group.name.empty()) figures.back().id += "-" + group.name, figures.back().title += ": " + group.name;
+      }
     if (name == "tuning" && view.study.tuning) figures.push_back(tuning_picture(view));
     for (size_t axis = 0; axis < view.study.axes.size(); ++axis) {
       if (!is_numeric(view.study.axes[axis])) continue;
@@ -494,12 +506,23 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
 std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers) {
   const Cells& cells = numbers.cells;
   const Comparable can = comparable(view);
+  const std::vector<SameData> groups = same_data(view);
   std::vector<ReportTable> tables;
+  const auto of_each_data = [&](auto table_of) {
+    for (const SameData& group : groups) {
+      const Cells own = of_data(cells, group);
+      if (own.empty()) continue;
+      tables.push_back(table_of(own));
+      if (group.name.empty()) continue;
+      tables.back().id += "-" + group.name, tables.back().title += ": " + group.name;
+    }
+  };
   for (const std::string& name : view.study.tables) {
     if (name == "end") tables.push_back(end_table(view, numbers));
-    if (name == "equal-loss") tables.push_back(equal_loss_table(cells));
-    if (name == "equal-cost") tables.push_back(cost_equal_table(cells, can));
-    if (name == "differences" && cells.size() > 1) tables.push_back(difference_table(view, numbers, can));
+    if (name == "equal-loss") of_each_data([](const Cells& own) { return equal_loss_table(own); });
+    if (name == "equal-cost") of_each_data([&](const Cells& own) { return cost_equal_table(own, can); });
+    if (name == "differences" && cells.size() > 1)
+      of_each_data([&](const Cells& own) { return difference_table(view, own, numbers.whole_split, can); });
     if (name == "tuning") tables.push_back(tuning_table(view));
     if (name == "cost") tables.push_back(cost_table(view, cells, can));
     if (name == "scaling")
@@ -537,6 +560,11 @@ std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells) {
   if (!ahead.empty() && ahead.size() < view.cells.size())
     for (const std::string& name : ahead)
       remarks.push_back(name + " looks ahead, so its losses are no causal model's, which the others' are.");
+  if (const std::vector<SameData> groups = same_data(view); groups.size() > 1) {
+    std::string names;
+    for (const SameData& group : groups) names += (names.empty() ? "" : ", ") + group.name;
+    remarks.push_back("Not all rows are trained and tested on the same: losses are compared within each of " + names + " alone.");
+  }
   if (one_seed) remarks.push_back("Some rows have one seed: their error is not known.");
   if (mid_schedule) remarks.push_back("Losses at equal pre-training loss are read mid-schedule where no branches cool down.");
   return remarks;

@@ -7,6 +7,7 @@
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/sealed_json.h"
+#include "analysis/studies/same_data.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -136,14 +137,15 @@ std::vector<CellNumbers> recorded(const StudyView& view) {
   return cells;
 }
 
-/// Of all differences to the first cell's run of the same seed; 0 where there is none.
-double largest_error(const std::vector<CellNumbers>& cells) {
+/// Of all differences to the run of the same seed of the first cell of the same data; 0 where there is none.
+double largest_error(const std::vector<SameData>& groups, const std::vector<CellNumbers>& cells) {
   double largest = 0;
-  for (size_t i = 1; i < cells.size(); ++i)
-    for (const SeedNumbers& mine : cells[i].seeds)
-      for (const SeedNumbers& other : cells.front().seeds)
-        for (const bool ood : {false, true})
-          if (const double error = paired_sequence_error(mine, other, ood); mine.seed == other.seed && error > largest) largest = error;
+  for (const SameData& group : groups)
+    for (const size_t cell : group.cells)
+      for (const SeedNumbers& mine : cells[cell].seeds)
+        for (const SeedNumbers& other : cells[group.cells.front()].seeds)
+          for (const bool ood : {false, true})
+            if (const double error = paired_sequence_error(mine, other, ood); mine.seed == other.seed && error > largest) largest = error;
   return largest;
 }
 
@@ -162,6 +164,7 @@ std::string SeedNumbers::source() const { return "runs/" + run + ", step " + std
 ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say) {
   const StudyEvaluation& wish = view.study.evaluation;
   ReportNumbers numbers{recorded(view), wish.tokens, false};
+  const std::vector<SameData> groups = same_data(view);
   size_t sequences = 0;
   while (numbers.tokens > 0) {
     for (CellNumbers& cell : numbers.cells)
@@ -171,7 +174,7 @@ ReportNumbers report_numbers(const StudyView& view, const std::function<void(con
       }
     numbers.whole_split = sequences_of(numbers.cells) == sequences;
     sequences = sequences_of(numbers.cells);
-    if (wish.paired_error == 0 || numbers.whole_split || largest_error(numbers.cells) <= wish.paired_error) break;
+    if (wish.paired_error == 0 || numbers.whole_split || largest_error(groups, numbers.cells) <= wish.paired_error) break;
     numbers.tokens *= 2;
   }
   return numbers;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/instrumented.h"
 #include "tests/support/tiny_run.h"
 
 namespace saccade::test {
@@ -43,7 +44,7 @@ class Program {
   }
 
   static Result finish(QProcess& process) {
-    const bool ended = process.waitForFinished(120000) && process.exitStatus() == QProcess::NormalExit;
+    const bool ended = process.waitForFinished(120000 * kSlower) && process.exitStatus() == QProcess::NormalExit;
     return {ended ? process.exitCode() : -1, QString::fromUtf8(process.readAllStandardOutput()),
             QString::fromUtf8(process.readAllStandardError())};
   }
@@ -93,7 +94,7 @@ class Program {
           QFile journal(path(directory) + "/journal.jsonl");
           return journal.open(QIODevice::ReadOnly) && journal.readAll().count('\n') >= records;
         },
-        60000);
+        60000 * kSlower);
   }
 
   void copy(const QString& from, const QString& to) const {

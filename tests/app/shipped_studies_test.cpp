@@ -1,6 +1,7 @@
 // The studies that come with the program: every one is read and expanded, and the smallest runs to its report.
 #include <set>
 
+#include "analysis/studies/same_data.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/studies/study_plan.h"
 #include "tests/app/program.h"
@@ -95,6 +96,11 @@ class ShippedStudiesTest : public QObject {
       QVERIFY2(identities.insert(wanted.run.identity).second && names.insert(wanted.name).second, wanted.name.c_str());
       QVERIFY(wanted.name.size() < 200 && wanted.name.find('/') == std::string::npos);
     }
+    const std::vector<SameData> groups = same_data(view);  // the papers compare on the same text; tasks have axes of their own
+    QStringList data;
+    for (const SameData& group : groups) data << QString::fromStdString(group.name);
+    QVERIFY2(groups.size() == 1 || study.base.at("data").contains("task"), qPrintable(data.join(", ")));
+    if (groups.size() > 1) qInfo("%s", qPrintable(data.join(", ")));
     if (!name.endsWith("-paper") && name != "demo") QVERIFY(study.tuning && study.tuning->extend);
   }
 

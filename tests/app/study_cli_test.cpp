@@ -485,6 +485,42 @@ class StudyCliTest : public QObject {
     QVERIFY(at_rest());
   }
 
+  /// Two windows on two domains: no loss of one domain is subtracted from one of the other.
+  void losses_of_other_data_are_not_compared() {
+    const auto on = [](const char* train, const char* ood) {
+      return Json{{"name", train}, {"set", {{"data.train", Json::array({train})}, {"data.ood", Json::array({ood})}}}};
+    };
+    const Json file{{"question", "Which window?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"set",
+                     {{"data.corpus", "mine"},
+                      {"training.steps", 3},
+                      {"training.warmup_steps", 1},
+                      {"training.batch_tokens", 256},
+                      {"training.evaluation_tokens", 1024}}},
+                    {"axes", Json::array({{{"name", "trained on"}, {"cases", Json::array({on("prose", "code"), on("code", "prose")})}},
+                                          {{"setting", "architecture.window"}, {"values", {8, 16}}}})},
+                    {"evaluations", {{"split", "validation"}, {"tokens", 512}}}};
+    write_study("data.json", file);
+    const auto started = program_.run({"-q", "study", "start", program_.path("data.json"), "--out", program_.path("data-study"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const Json report = program_.run({"--json", "study", "report", program_.path("data-study")}).json();
+    std::map<std::string, std::vector<std::string>> rows;
+    for (const Json& table : report.at("tables"))
+      for (const Json& row : table.at("rows")) rows[table.at("id")].push_back(row.at(0).at("text"));
+    QCOMPARE(rows["end"].size(), size_t{4});
+    QVERIFY(!rows.contains("differences") && !rows.contains("equal-loss") && !rows.contains("equal-cost"));
+    for (const std::string data : {"prose", "code"}) {
+      const std::vector<std::string>& lines = rows["differences-" + data];
+      QVERIFY2(!lines.empty(), report.at("tables").dump().c_str());
+      for (const std::string& line : lines)
+        QVERIFY2(line.find(data) != std::string::npos && line.find("16") != std::string::npos, line.c_str());
+      QCOMPARE(rows["equal-loss-" + data].size(), size_t{2});
+    }
+    QVERIFY(report.at("remarks").dump().find("within each of prose, code alone") != std::string::npos);
+    QVERIFY(at_rest());
+  }
+
   void queueHasAnOrder() {
     program_.write("config.json", QByteArray::fromStdString(Program::config().dump()));
     QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
