@@ -67,6 +67,21 @@ void RunHistory::add(const std::string& name, const char* unit, const Position& 
   series.value.push_back(value);
 }
 
+/// change(series) of the first of the four, whose axes the others then share. They let go of them meanwhile: what is shared is copied
+/// before it is changed.
+template <class F>
+void RunHistory::of_one_axes(F&& change) {
+  const auto others = [&](auto&& set) {
+    for (size_t i = 1; i < steps_->place.size(); ++i)
+      for (Column Series::*axis : {&Series::step, &Series::tokens, &Series::flops, &Series::seconds})
+        set(series_[steps_->place[i]].*axis, axis);
+  };
+  Series& first = series_[steps_->place.front()];
+  others([](Column& column, auto) { column.clear(); });
+  change(first);
+  others([&](Column& column, auto axis) { column = first.*axis; });
+}
+
 void RunHistory::add(const StepRecord& step) {
   if (step.step <= step_) rewind(step.step - 1);  // a resume whose own record is lost
   static constexpr std::array<std::pair<const char*, const char*>, 4> kSeries{
@@ -81,12 +96,16 @@ void RunHistory::add(const StepRecord& step) {
       steps_->thinning[i] = Thinning(most_points_, kSeries[i].first, kSeries[i].second);
     }
   }
-  for (size_t i = 0; i < values.size(); ++i) {
-    Series& series = series_[steps_->place[i]];
+  const auto add_moment = [&](Series& series) {
     series.step.push_back(static_cast<double>(step.step));
     series.tokens.push_back(static_cast<double>(step.tokens));
     series.flops.push_back(step.flops);
     series.seconds.push_back(step.seconds);
+  };
+  if (most_points_ == 0) of_one_axes(add_moment);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Series& series = series_[steps_->place[i]];
+    if (most_points_ > 0) add_moment(series);
     series.value.push_back(values[i]);
     steps_->thinning[i].added(series);
   }
@@ -142,8 +161,11 @@ void RunHistory::add(const MemoryRecord& memory) {
 }
 
 void RunHistory::shrink() {
-  for (Series& series : series_)
+  const auto shrunk = [](Series& series) {
     for (Column* column : {&series.step, &series.tokens, &series.flops, &series.seconds, &series.value, &series.error}) column->shrink();
+  };
+  for (Series& series : series_) shrunk(series);
+  if (steps_ && most_points_ == 0) of_one_axes(shrunk);
   if (steps_)
     for (Thinning& thinning : steps_->thinning) thinning.shrink();
   series_.shrink_to_fit();

@@ -43,8 +43,10 @@ class RunHistory {
   void add(TaskScoreRecord scores);
   void rewind(int64_t step);
   void note_loss(const StepRecord& step);
+  template <class F>
+  void of_one_axes(F&& change);
 
-  /// The four series of every step, thinned together.
+  /// The four series of every step, thinned together. Where nothing is thinned they share their axes.
   struct Steps {
     std::array<size_t, 4> place;  ///< in series_
     std::array<Thinning, 4> thinning;

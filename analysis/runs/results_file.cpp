@@ -300,10 +300,11 @@ bool same_values(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
-std::vector<Series> series_of(const h5::Reader& file) {
+/// each(series) of a results file, one at a time, so that no more than one of them is held.
+template <class F>
+void for_series_of(const h5::Reader& file, F&& each) {
   if (file.root().integer_attribute("format_version") != kFormat) file.root().fail("another format version", ".");
   const h5::Group run = file.root().open("run");
-  std::vector<Series> list;
   for (const std::string& name : run.read_texts("series_paths")) {
     const h5::Group group = run.open(name);
     Series series;
@@ -312,18 +313,24 @@ std::vector<Series> series_of(const h5::Reader& file) {
     series.value = group.read<double>("value");
     if (const std::string errors = std::string("value") + kErrors; group.contains(errors)) series.error = group.read<double>(errors);
     for (const AxisColumn& axis : kAxes) series.*axis.values = group.read<double>(axis.name);
-    list.push_back(std::move(series));
+    each(std::move(series));
   }
-  return list;
+}
+
+bool same_series(const Series& a, const Series& b) {
+  return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
+         std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
 }
 
 bool holds_series(const std::filesystem::path& path, const RunHistory& history, h5::Origin origin) {
-  const std::vector<Series> back = series_of(h5::Reader(path, origin));
-  const auto same = [](const Series& a, const Series& b) {
-    return a.name == b.name && a.unit == b.unit && same_values(a.value, b.value) && same_values(a.error, b.error) &&
-           std::all_of(kAxes.begin(), kAxes.end(), [&](const AxisColumn& axis) { return same_values(a.*axis.values, b.*axis.values); });
-  };
-  return std::equal(back.begin(), back.end(), history.series().begin(), history.series().end(), same);
+  const std::vector<Series>& wanted = history.series();
+  size_t seen = 0;
+  bool same = true;
+  for_series_of(h5::Reader(path, origin), [&](const Series& series) {
+    same = same && seen < wanted.size() && same_series(series, wanted[seen]);
+    ++seen;
+  });
+  return same && seen == wanted.size();
 }
 
 }  // namespace
@@ -352,6 +359,10 @@ bool results_file_is_current(const RunInfo& info) {
   }
 }
 
-std::vector<Series> read_results_series(const std::filesystem::path& path) { return series_of(h5::Reader(path)); }
+std::vector<Series> read_results_series(const std::filesystem::path& path) {
+  std::vector<Series> list;
+  for_series_of(h5::Reader(path), [&](Series series) { list.push_back(std::move(series)); });
+  return list;
+}
 
 }  // namespace saccade
