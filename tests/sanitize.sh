@@ -12,7 +12,7 @@ programs=$(ctest --test-dir "$build" -N -R "$tests" | sed -n 's/^ *Test *#[0-9]*
 targets=$(for program in $programs; do ninja -C "$build" -t query "$program" >/dev/null 2>&1 && echo "$program"; done || true)
 ninja -C "$build" saccade saccade-workbench $targets
 here=$(pwd)
-export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+export ASAN_OPTIONS="suppressions=$here/tests/support/asan.supp:detect_stack_use_after_return=1:strict_string_checks=1" UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$here/tests/support/lsan.supp:print_suppressions=0"
 # Ranks in tests are forked and begin threads of their own.
 export TSAN_OPTIONS="suppressions=$here/tests/support/tsan.supp:halt_on_error=1:second_deadlock_stack=1:die_after_fork=0"
