@@ -20,9 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr size_t kMostFruitless = 3;              ///< jobs of a run that brought it no further
 constexpr std::chrono::milliseconds kPause{500};  ///< between two tries to tell jobs
-
-constexpr size_t kMostFruitless = 3;  ///< jobs of a run that brought it no further
 
 /// Letters that a job's name may have anywhere.
 std::string job_name(const std::string& name) {
@@ -72,7 +71,7 @@ bool cancel(const std::vector<std::string>& options, const std::set<std::string>
   command.insert(command.end(), ids.begin(), ids.end());
   const ProgramAnswer answer = call_program(command, seconds);
   if (answer.ok()) return true;
-  if (!answer.timed_out && answer.err.find("Invalid job id") != std::string::npos) return false;
+  if (says_no_such_job(answer)) return false;
   throw NoAnswer("scancel failed: " + (answer.timed_out ? std::string("no answer") : answer.last_line()));
 }
 

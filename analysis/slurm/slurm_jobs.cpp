@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "analysis/slurm/program_call.h"
-
 namespace saccade {
 namespace {
 
@@ -76,10 +74,14 @@ std::optional<std::string> accounted_job(const std::string& name, double seconds
   return accounted_in(answer.out);
 }
 
+bool says_no_such_job(const ProgramAnswer& answer) {
+  return !answer.ok() && !answer.timed_out && answer.err.find("Invalid job id") != std::string::npos;
+}
+
 JobLife slurm_job_life(const std::string& job, double seconds) {
   if (!is_number(job.substr(0, job.find('_')))) return JobLife::unknown;
   const ProgramAnswer answer = call_program({"squeue", "--noheader", "--states=all", "--jobs=" + job, kJobFormat}, seconds);
-  if (answer.err.find("Invalid job id") != std::string::npos && !answer.timed_out) return JobLife::ended;  // forgotten, long ago
+  if (says_no_such_job(answer)) return JobLife::ended;
   if (!answer.ok()) return JobLife::unknown;
   try {
     const std::vector<SlurmJob> jobs = jobs_in(answer.out);

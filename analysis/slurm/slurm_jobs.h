@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/slurm/program_call.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -36,6 +37,9 @@ std::vector<SlurmJob> own_jobs(double seconds);
 /// The id of a job whose name is `name`, by the accounting, which knows of those that ended long ago; nothing where it has none, or where
 /// there is no accounting. Throws NoAnswer where it takes too long.
 std::optional<std::string> accounted_job(const std::string& name, double seconds);
+
+/// Whether one of Slurm's commands says that there is no such job: it has ended long ago, or, to scancel, its node has not begun it.
+bool says_no_such_job(const ProgramAnswer& answer);
 
 enum class JobLife { alive, ended, unknown };
 /// Whether the job "4711", or the task "4711_3" of an array, still lives: what a lock that its process left on another node is judged by.

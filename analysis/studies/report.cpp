@@ -474,20 +474,26 @@ bool is_numeric(const StudyAxis& axis) {
   return axis.values.size() > 1 && std::all_of(axis.values.begin(), axis.values.end(), [](const StudyAxis::Value& v) { return v.number; });
 }
 
-/// Those of one group of same_data().
-Cells of_data(const Cells& cells, const SameData& group) {
-  Cells own;
-  for (const CellNumbers& cell : cells)
-    if (std::find(group.cells.begin(), group.cells.end(), cell.cell) != group.cells.end()) own.push_back(cell);
-  return own;
+/// Cells of the same data, whose losses compare; the name is empty where there is only one such group.
+struct LikeCells {
+  std::string name;
+  Cells cells;
+};
+std::vector<LikeCells> like_cells(const StudyView& view, const Cells& cells) {
+  std::vector<LikeCells> groups;
+  for (const SameData& group : same_data(view)) {
+    groups.push_back({group.name, {}});
+    for (const size_t cell : group.cells) groups.back().cells.push_back(cells[cell]);
+  }
+  return groups;
 }
 
-std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
+std::vector<Figure> figures_of(const StudyView& view, const Cells& cells, const std::vector<LikeCells>& groups) {
   std::vector<Figure> figures;
   for (const std::string& name : view.study.figures) {
     if (name == "ood-against-pretraining")
-      for (const SameData& group : same_data(view)) {
-        figures.push_back(trajectory_picture(view, of_data(cells, group)));
+      for (const LikeCells& group : groups) {
+        figures.push_back(trajectory_picture(view, group.cells));
         if (!group.name.empty()) figures.back().id += "-" + group.name, figures.back().title += ": " + group.name;
       }
     if (name == "tuning" && view.study.tuning) figures.push_back(tuning_picture(view));
@@ -503,26 +509,22 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells) {
   return figures;
 }
 
-std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers) {
+std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers, const std::vector<LikeCells>& groups) {
   const Cells& cells = numbers.cells;
   const Comparable can = comparable(view);
-  const std::vector<SameData> groups = same_data(view);
   std::vector<ReportTable> tables;
-  const auto of_each_data = [&](auto table_of) {
-    for (const SameData& group : groups) {
-      const Cells own = of_data(cells, group);
-      if (own.empty()) continue;
-      tables.push_back(table_of(own));
-      if (group.name.empty()) continue;
-      tables.back().id += "-" + group.name, tables.back().title += ": " + group.name;
+  const auto of_each_group = [&](auto table_of) {
+    for (const LikeCells& group : groups) {
+      tables.push_back(table_of(group.cells));
+      if (!group.name.empty()) tables.back().id += "-" + group.name, tables.back().title += ": " + group.name;
     }
   };
   for (const std::string& name : view.study.tables) {
     if (name == "end") tables.push_back(end_table(view, numbers));
-    if (name == "equal-loss") of_each_data([](const Cells& own) { return equal_loss_table(own); });
-    if (name == "equal-cost") of_each_data([&](const Cells& own) { return cost_equal_table(own, can); });
+    if (name == "equal-loss") of_each_group(equal_loss_table);
+    if (name == "equal-cost") of_each_group([&](const Cells& own) { return cost_equal_table(own, can); });
     if (name == "differences" && cells.size() > 1)
-      of_each_data([&](const Cells& own) { return difference_table(view, own, numbers.whole_split, can); });
+      of_each_group([&](const Cells& own) { return difference_table(view, own, numbers.whole_split, can); });
     if (name == "tuning") tables.push_back(tuning_table(view));
     if (name == "cost") tables.push_back(cost_table(view, cells, can));
     if (name == "scaling")
@@ -532,7 +534,7 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
 }
 
 /// What keeps the numbers from being the answer.
-std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells) {
+std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, const std::vector<LikeCells>& groups) {
   std::vector<std::string> remarks;
   if (!view.complete()) remarks.push_back("The study is not complete: runs are missing from these numbers.");
   std::vector<const CellNumbers*> untuned, edge;
@@ -560,9 +562,9 @@ std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells) {
   if (!ahead.empty() && ahead.size() < view.cells.size())
     for (const std::string& name : ahead)
       remarks.push_back(name + " looks ahead, so its losses are no causal model's, which the others' are.");
-  if (const std::vector<SameData> groups = same_data(view); groups.size() > 1) {
+  if (groups.size() > 1) {
     std::string names;
-    for (const SameData& group : groups) names += (names.empty() ? "" : ", ") + group.name;
+    for (const LikeCells& group : groups) names += (names.empty() ? "" : ", ") + group.name;
     remarks.push_back("Not all rows are trained and tested on the same: losses are compared within each of " + names + " alone.");
   }
   if (one_seed) remarks.push_back("Some rows have one seed: their error is not known.");
@@ -614,9 +616,10 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
   const Cells& cells = numbers.cells;
   if (std::all_of(cells.begin(), cells.end(), [](const CellNumbers& cell) { return cell.seeds.empty(); }))
     throw DataError(view.directory.string() + ": no run of this study has ended that a report could show");
-  report.remarks = remarks_of(view, cells);
-  report.tables = tables_of(view, numbers);
-  report.figures = figures_of(view, cells);
+  const std::vector<LikeCells> groups = like_cells(view, cells);
+  report.remarks = remarks_of(view, cells, groups);
+  report.tables = tables_of(view, numbers, groups);
+  report.figures = figures_of(view, cells, groups);
   report.runs = runs_json(view);
   add_unequal(report);
   return report;

@@ -159,7 +159,7 @@ them.
  private:
   LocalTextOptions small() const {
     LocalTextOptions options;
-    options.root = folder_->path().toStdString() + "/root";
+    options.root = folder_->path().toStdString() + "/sources";
     options.least_bytes = 15'000;
     return options;
   }
@@ -190,7 +190,7 @@ them.
   }
 
   void write(const std::string& name, const std::string& content) const {
-    const fs::path path = folder_->path().toStdString() + "/root/" + name;
+    const fs::path path = folder_->path().toStdString() + "/sources/" + name;
     fs::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << content;
   }

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <utility>
 
-/// Between threads. What one has written before it hands work over, the other sees: Qt's queues see to that. ThreadSanitizer does not see
-/// it, because Qt comes without instrumentation; there a number that both threads touch tells it, and nowhere else is there one.
+/// How work goes from one thread to another. Qt's queues see to it that what was written before is seen there. ThreadSanitizer cannot know,
+/// because Qt comes without instrumentation: in programs built with it, an atomic number that both threads touch says the same.
 namespace saccade::ui {
 
 namespace between_threads {
