@@ -101,8 +101,8 @@ class Cluster:
     def logs(self):
         return "\n".join(f"-- {file.name}\n" + file.read_text(errors="replace")[-800:] for file in sorted((self.folder / "log").iterdir()))
 
-    def ask(self, *command, check=True):
-        result = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=60)
+    def ask(self, *command, check=True, timeout=60):
+        result = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=timeout)
         if check and result.returncode != 0:
             raise SystemExit(f"{command}: {result.stderr}")
         return result.stdout

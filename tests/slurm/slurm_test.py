@@ -112,7 +112,10 @@ class Disturber:
             self.signal(self.chance.choice(live), signal.SIGKILL)
         else:
             name = "USR2" if what == "USR2" else "TERM"
-            self.site.cluster.ask("scancel", "--batch", f"--signal={name}", task, check=False)
+            try:
+                self.site.cluster.ask("scancel", "--batch", f"--signal={name}", task, check=False, timeout=3)
+            except subprocess.TimeoutExpired:  # a task whose script has not begun: scancel tries again for half a minute
+                return
         self.count(what)
 
     @staticmethod
