@@ -3,7 +3,7 @@ BUILD := build/release
 CTEST_FLAGS ?= --output-on-failure
 WERROR := $(if $(CI),ON,OFF)
 
-.PHONY: setup configure build demo test slow sanitize coverage faults fuzz bench bench-window containers lint format clean
+.PHONY: setup configure build demo tests test slow sanitize coverage faults fuzz bench bench-window containers lint format clean
 
 setup:
 	@packaging/setup
@@ -17,10 +17,13 @@ build: configure
 demo: build
 	@$(BUILD)/app/saccade demo
 
-test:
+# What test runs.
+tests:
 	@packaging/setup --tests
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD)
+
+test: tests
 	@ctest --test-dir $(BUILD) -j 2 -LE slow $(CTEST_FLAGS)
 
 # The tests that take minutes to hours: recall as attention learns it, and every study of the scale `tiny`, run to its report.
@@ -37,12 +40,12 @@ sanitize:
 	@packaging/setup --tests
 	@tests/sanitize.sh $(SANITIZERS) '$(SANITIZE_TESTS)'
 
-# Lines of each room that the tests run. Needs gcovr; hours on two cores, so CI does not.
+# Lines of each room that the tests run, or those that COVERAGE_TESTS="-R '^journal'" tells ctest. Needs gcovr.
 coverage:
 	@packaging/setup --coverage
 	@mkdir -p build && cmake --preset coverage >build/coverage.log 2>&1 || { cat build/coverage.log; exit 1; }
 	@cmake --build build/coverage
-	@GCOV_ERROR_FILE=/dev/null ctest --test-dir build/coverage -j 2 $(CTEST_FLAGS); tests/coverage.py build/coverage .
+	@GCOV_ERROR_FILE=/dev/null ctest --test-dir build/coverage -j 2 $(COVERAGE_TESTS) $(CTEST_FLAGS); tests/coverage.py build/coverage .
 
 # FAULTS="kills --trials 500" for one battery and its number of trials; all of them take hours.
 faults: configure
@@ -51,12 +54,12 @@ faults: configure
 	  --run-state $(BUILD)/tests/faults/run_state --run-follow $(BUILD)/tests/faults/run_follow --network $(BUILD)/tests/faults/network_files.so \
 	  --hang $(BUILD)/tests/hang.so --workbench $(BUILD)/app/saccade-workbench --plugins $(BUILD)/tests/faults/plugins $(FAULTS)
 
-# FUZZ_SECONDS for each target. Needs clang.
-FUZZ_SECONDS ?= 600
+# FUZZ="--seconds 60 --targets task,queue --jobs 2" for some targets, shorter, more at a time (tests/fuzz/run.py). Needs clang.
+FUZZ ?= --seconds 600
 fuzz: setup
 	@mkdir -p build && cmake --preset fuzz >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
 	@cmake --build build/fuzz --target fuzz
-	@tests/fuzz/run.sh build/fuzz/tests/fuzz/fuzz . $(FUZZ_SECONDS) build/fuzz/finds
+	@tests/fuzz/run.py build/fuzz/tests/fuzz/fuzz . --finds build/fuzz/finds $(FUZZ)
 
 # Images, where podman, docker or apptainer work.
 containers: build

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <set>
 
 #include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/results_file.h"
@@ -72,6 +73,60 @@ class TrainCliTest : public QObject {
     QVERIFY(two["flops"].get<double>() > 0.9 * one["flops"].get<double>());
     const auto missing = program_.run({"bench", "--config", program_.path("none.json")});
     QVERIFY2(missing.code == 2 && is_one_error(missing), qPrintable(missing.err));
+  }
+
+  void bench_times_single_ops() {
+    const QStringList arguments{"-q", "bench", "--ops", "--no-steps", "--preset", "2m-cpu", "--repeats", "1", "--warmup", "0"};
+    const auto result = program_.run(QStringList{"--json"} + arguments);
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const nlohmann::json json = result.json(), ops = json["ops"];
+    QVERIFY(json["steps"].empty());
+    std::set<std::string> names;
+    for (const nlohmann::json& op : ops) {
+      QVERIFY2(op["ms"] > 0 && op["bytes"] > 0 && op["flops"] > 0 && op["preset"] == "2m-cpu", op.dump().c_str());
+      names.insert(op["name"].get<std::string>());
+    }
+    QVERIFY(names.size() == ops.size() && names.contains("attention") && names.contains("top1_chunk exact"));
+    const auto text = program_.run(arguments);
+    QVERIFY2(text.code == 0 && text.out.contains("2m-cpu: top1_element"), qPrintable(text.out + text.err));
+  }
+
+  /// Prompts, one sequence and several side by side; a prompt beyond the model's positions is a point that says so.
+  void bench_times_decoding() {
+    QStringList arguments{"-q", "bench", "--decode", "--config", program_.path("config.json"), "--lengths", "8,16", "--batch", "1,2"};
+    arguments << "--tokens"
+              << "2"
+              << "--repeats"
+              << "1"
+              << "--profile";
+    const auto result = program_.run(QStringList{"--json"} + arguments);
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    const nlohmann::json decoding = result.json()["decoding"][0], points = decoding["points"];
+    QCOMPARE(decoding["parameters"].get<int64_t>(), Run(program_.path("first").toStdString()).info().parameters);
+    QCOMPARE(points.size(), 2u);
+    for (const nlohmann::json& point : points) {
+      const int length = point["length"];
+      QVERIFY(point["prompt"]["ms"] > 0 && point["token"]["ms"] > 0 && !point["profile"].empty());
+      QCOMPARE(point["batches"].size(), 2u);
+      for (const nlohmann::json& b : point["batches"]) {
+        const double sequences = b["batch"], step = b["step"]["ms"], prefill = b["prefill_ms"];
+        QVERIFY(std::abs(b["tokens_per_s"].get<double>() / (sequences / step * 1e3) - 1) < 1e-9);
+        // the prompts and the tokens that were timed, over the time of both
+        const double rate = sequences * (length + 2) / (prefill + 2 * step) * 1e3;
+        QVERIFY2(std::abs(b["whole_tokens_per_s"].get<double>() / rate - 1) < 1e-9, b.dump().c_str());
+      }
+    }
+    QVERIFY(points[1]["state_bytes"].get<double>() > points[0]["state_bytes"].get<double>());
+    QVERIFY(points[1]["prompt"]["flops"].get<double>() > 1.5 * points[0]["prompt"]["flops"].get<double>());
+    const auto text = program_.run(arguments);
+    QVERIFY2(text.code == 0 && text.out.contains("tokens/s") && text.out.contains("prompt of 16"), qPrintable(text.out + text.err));
+
+    const auto beyond = program_.run({"-q", "--json", "bench", "--decode", "--config",
+                                      qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets/gpt-tiny.json", "--lengths",
+                                      "16,100000", "--batch", "1", "--tokens", "2", "--repeats", "1"});
+    QVERIFY2(beyond.code == 0, qPrintable(beyond.err));
+    const nlohmann::json both = beyond.json()["decoding"][0]["points"];
+    QVERIFY2(!both[0].contains("refusal") && both[1].contains("refusal"), both.dump().c_str());
   }
 
   /// Stopped by three signals on the way, the run ends with the very numbers of one that was left alone.
