@@ -15,8 +15,9 @@ if(SACCADE_SANITIZE)
   target_compile_definitions(saccade_options INTERFACE SACCADE_NO_CLONES)
 endif()
 if(SACCADE_COVERAGE)
-  # Threads may lose a count to each other, never the first; counting atomically would make the kernels many times slower.
-  target_compile_options(saccade_options INTERFACE --coverage -fprofile-update=single)
+  # Threads may lose a count to each other, never the first: counting atomically, which -pthread would ask for, makes the kernels many times
+  # slower. -fprofile-update=single would say so, but ccache passes over what is compiled with it.
+  target_compile_options(saccade_options INTERFACE --coverage)
   target_link_options(saccade_options INTERFACE --coverage)
   target_compile_definitions(saccade_options INTERFACE SACCADE_NO_CLONES)
 endif()

@@ -30,7 +30,8 @@ def check(entry):
     flags += ["-Wno-unknown-warning-option", "-Werror"]
     with tempfile.TemporaryDirectory() as folder:
         how = [ccache, clang, "-c", "-O0", "-o", os.path.join(folder, "object.o")] if ccache else [clang, "-fsyntax-only"]
-        done = subprocess.run([*how, *flags, entry["file"]], cwd=entry["directory"], capture_output=True, text=True)
+        done = subprocess.run([*how, *flags, entry["file"]], cwd=entry["directory"], capture_output=True, text=True,
+                              env=os.environ | {"CCACHE_BASEDIR": source})
     return done.stderr if done.returncode or done.stderr else ""
 
 

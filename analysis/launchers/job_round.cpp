@@ -42,13 +42,22 @@ fs::path path_inside(const Json& text, const fs::path& file) {
   return path;
 }
 
+/// From 0. Throws DataError for anything else, such as 1e63, which no integer holds.
+int64_t whole_number(const Json& number, const fs::path& file) {
+  if (!number.is_number_integer() || number < 0 || number > int64_t{1} << 53)
+    throw DataError(file.string() + " is damaged: it holds " + number.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40) +
+                    " where a number is expected");
+  return number.get<int64_t>();
+}
+
 JobRound round_of(const Json& object, const std::string& name, const fs::path& file) {
-  JobRound round{name, {}, object.at("cpus"), object.at("gpus")};
-  if (round.cpus < 1 || round.gpus < 0) throw DataError(file.string() + " is damaged: no cores, or fewer GPUs than none");
+  JobRound round{name, {}, whole_number(object.at("cpus"), file), whole_number(object.at("gpus"), file)};
+  if (round.cpus < 1) throw DataError(file.string() + " is damaged: no cores");
   for (const Json& task : object.at("tasks")) {
     round.tasks.emplace_back();
     for (const Json& run : task)
-      round.tasks.back().push_back({path_inside(run.at("run"), file), path_inside(run.at("config"), file), run.at("step")});
+      round.tasks.back().push_back(
+          {path_inside(run.at("run"), file), path_inside(run.at("config"), file), whole_number(run.at("step"), file)});
   }
   return round;
 }

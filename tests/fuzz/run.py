@@ -25,7 +25,7 @@ def fuzz(target, options):
     log = options.finds / f"{target}.log"
     with open(log, "w") as file:
         done = subprocess.run([options.program, f"-max_total_time={options.seconds}", f"-timeout={options.longest}", "-rss_limit_mb=2048",
-                               "-max_len=65536", "-print_final_stats=1", f"-artifact_prefix={options.finds}/{target}-", corpus,
+                               "-max_len=65536", f"-seed={options.seed}", "-print_final_stats=1", f"-artifact_prefix={options.finds}/{target}-", corpus,
                                *filter(pathlib.Path.is_dir, seeds)], env=os.environ | {"FUZZ_TARGET": target}, stdout=file, stderr=file)
     units = re.search(r"number_of_executed_units: *(\d+)", log.read_text(errors="replace"))
     if done.returncode or not units:
@@ -39,6 +39,7 @@ def main():
     parser.add_argument("sources", type=pathlib.Path)
     parser.add_argument("--seconds", type=int, default=600, help="for each target")
     parser.add_argument("--longest", type=int, default=10, help="seconds that one input may take")
+    parser.add_argument("--seed", type=int, default=0, help="of the changes; 0: another one each time")
     parser.add_argument("--targets", help="some of them, with commas between")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--finds", type=pathlib.Path, default=pathlib.Path("fuzz-finds"), help="folder for what they find")
