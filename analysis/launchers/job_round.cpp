@@ -42,22 +42,13 @@ fs::path path_inside(const Json& text, const fs::path& file) {
   return path;
 }
 
-/// From 0. Throws DataError for anything else, such as 1e63, which no integer holds.
-int64_t whole_number(const Json& number, const fs::path& file) {
-  if (!number.is_number_integer() || number < 0 || number > int64_t{1} << 53)
-    throw DataError(file.string() + " is damaged: it holds " + number.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40) +
-                    " where a number is expected");
-  return number.get<int64_t>();
-}
-
 JobRound round_of(const Json& object, const std::string& name, const fs::path& file) {
-  JobRound round{name, {}, whole_number(object.at("cpus"), file), whole_number(object.at("gpus"), file)};
+  JobRound round{name, {}, count_of(object, "cpus"), count_of(object, "gpus")};
   if (round.cpus < 1) throw DataError(file.string() + " is damaged: no cores");
   for (const Json& task : object.at("tasks")) {
     round.tasks.emplace_back();
     for (const Json& run : task)
-      round.tasks.back().push_back(
-          {path_inside(run.at("run"), file), path_inside(run.at("config"), file), whole_number(run.at("step"), file)});
+      round.tasks.back().push_back({path_inside(run.at("run"), file), path_inside(run.at("config"), file), count_of(run, "step")});
   }
   return round;
 }
@@ -85,6 +76,8 @@ JobRound read_round(const fs::path& home, const std::string& name) try {
   return round_of(read_sealed_json(file), name, file);
 } catch (const Json::exception&) {
   throw DataError((round_folder(home, name) / kFile).string() + " is damaged");
+} catch (const UsageError& error) {
+  throw DataError((round_folder(home, name) / kFile).string() + " is damaged: " + error.what());
 }
 
 std::vector<JobRound> read_rounds(const fs::path& home) {

@@ -7,6 +7,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/record_json.h"
+#include "analysis/runs/sealed_json.h"
 #include "analysis/runs/small_files.h"
 #include "kernels/engine/error.h"
 #include "models/config/config.h"
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kFormat = 1;
-constexpr double kMany = 1e15;
 constexpr std::string_view kSeal = ",\n  \"crc32c\": \"";
 
 /// What stands before the last key, which is a CRC-32C of it, with that key and the end of the object.
@@ -47,13 +47,11 @@ bool is_edited(const std::string& text, const nlohmann::json& object) {
 const nlohmann::json& checked(const nlohmann::json& object, const std::string& key, Setting::Kind kind, const std::string& parent = "") {
   Setting field;
   field.name = key, field.kind = kind;
-  if (kind == Setting::Kind::integer) field.minimum = 0, field.maximum = kMany;
   const nlohmann::json& value = object.at(key);
   check_setting(field, value, parent + "/" + key);
   return value;
 }
 
-int64_t count_of(const nlohmann::json& object, const char* key) { return checked(object, key, Setting::Kind::integer).get<int64_t>(); }
 std::string text_of(const nlohmann::json& object, const char* key) { return checked(object, key, Setting::Kind::text).get<std::string>(); }
 
 RunState state_of(const nlohmann::json& object) try { return parse_run_state(text_of(object, "state")); } catch (const DataError& error) {

@@ -8,6 +8,7 @@
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
 #include "models/corpus/crc32c.h"
+#include "models/settings.h"
 
 namespace saccade {
 namespace {
@@ -48,6 +49,14 @@ nlohmann::json read_sealed_json(const std::filesystem::path& path) {
     throw DataError(path.string() + " is damaged: it differs from its checksum");
   object.erase("crc32c");
   return object;
+}
+
+int64_t count_of(const nlohmann::json& object, const char* key) {
+  Setting count;
+  count.name = key, count.kind = Setting::Kind::integer, count.minimum = 0, count.maximum = 1e15;
+  const nlohmann::json& value = object.at(key);
+  check_setting(count, value, std::string("/") + key);
+  return value.get<int64_t>();
 }
 
 }  // namespace saccade

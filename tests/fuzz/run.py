@@ -27,9 +27,11 @@ def fuzz(target, options):
         done = subprocess.run([options.program, f"-max_total_time={options.seconds}", f"-timeout={options.longest}", "-rss_limit_mb=2048",
                                "-max_len=65536", f"-seed={options.seed}", "-print_final_stats=1", f"-artifact_prefix={options.finds}/{target}-", corpus,
                                *filter(pathlib.Path.is_dir, seeds)], env=os.environ | {"FUZZ_TARGET": target}, stdout=file, stderr=file)
-    units = re.search(r"number_of_executed_units: *(\d+)", log.read_text(errors="replace"))
+    text = log.read_text(errors="replace")
+    units = re.search(r"number_of_executed_units: *(\d+)", text)
     if done.returncode or not units:
-        return f"fuzz {target}: FOUND something, see {log}", False
+        told = [line for line in text.splitlines() if re.match(r"SUMMARY|Base64|.*runtime error", line)]
+        return f"fuzz {target}: FOUND something, see {log}" + "".join(f"\nfuzz {target}: {line[:2000]}" for line in told), False
     return f"fuzz {target}: {units[1]} executions in {options.seconds} s, nothing found", True
 
 
