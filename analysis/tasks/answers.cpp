@@ -42,9 +42,8 @@ std::pair<int64_t, std::string> bin_of(int64_t number) {
 }
 
 void require_symbols(const LoadedModel& loaded, const SymbolDomain& domain, const std::string& task) {
-  if (!loaded.config.data.tokenizer.starts_with("symbols:") || loaded.tokenizer->vocabulary() < domain.vocabulary())
-    throw UsageError("task " + task + " has " + std::to_string(domain.vocabulary()) + " symbols, the run's tokenizer is " +
-                     loaded.config.data.tokenizer +
+  if (!domain.reads(loaded.config.data.tokenizer))
+    throw UsageError("task " + task + " is read by the tokenizer " + domain.tokenizer() + ", the run's is " + loaded.config.data.tokenizer +
                      "; name a difficulty with as many symbols as the run was trained on, or train on this one with data.task");
   planned_evaluation_bytes(loaded.config, loaded.rows(), loaded.model->arena().device().engine, domain.length());
 }

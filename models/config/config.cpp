@@ -68,13 +68,14 @@ void complete_task(Json& section) {
   section.emplace("corpus", "");
   if (!is_list(section.at("train")) || !is_list(section.at("ood"))) return;  // the schema says so
   int64_t length = 0, vocabulary = 0;
+  std::string tokenizer;
   for (const char* kind : {"train", "ood"})
     for (const SymbolDomain& domain : task_domains(task, section.at(kind), std::string("/data/") + kind)) {
       if (std::string(kind) == "train") length = std::max(length, domain.length());
-      vocabulary = std::max(vocabulary, domain.vocabulary());
+      if (domain.vocabulary() > vocabulary) vocabulary = domain.vocabulary(), tokenizer = domain.tokenizer();
     }
   section.emplace("sequence_length", length);
-  section.emplace("tokenizer", "symbols:" + text(vocabulary));
+  section.emplace("tokenizer", tokenizer);
 }
 
 /// Of a task: that nothing of text is given, and that sequences and symbols suffice.
@@ -82,19 +83,17 @@ void check_task(const DataConfig& data) {
   const SymbolTask& task = symbol_task(data.task);
   const DataConfig usual;
   if (!data.corpus.empty() || data.packing != usual.packing || data.min_document_tokens > 0 || data.max_document_tokens > 0)
-    throw UsageError("/data/task is \"" + data.task + "\", which is no text; expected no corpus, packing and document lengths beside it");
+    throw UsageError("/data/task is \"" + data.task +
+                     "\", which takes the place of a corpus; expected no corpus, packing and document lengths beside it");
   for (const SymbolDomain& domain : task_domains(task, data.train, "/data/train"))
     if (domain.length() > data.sequence_length)
       throw UsageError("/data/sequence_length is " + text(data.sequence_length) + "; expected at least " + text(domain.length()) + " for " +
                        domain.name());
-  constexpr std::string_view kSymbols = "symbols:";
-  const std::string digits = data.tokenizer.starts_with(kSymbols) ? data.tokenizer.substr(kSymbols.size()) : "";
-  const bool is_number = !digits.empty() && digits.size() < 10 && digits.find_first_not_of("0123456789") == std::string::npos;
   for (const auto* names : {&data.train, &data.ood})
     for (const SymbolDomain& domain : task_domains(task, *names, "/data"))
-      if (!is_number || std::stoll(digits) < domain.vocabulary())
-        throw UsageError("/data/tokenizer is \"" + data.tokenizer + "\"; expected symbols:" + text(domain.vocabulary()) + " or more for " +
-                         domain.name());
+      if (!domain.reads(data.tokenizer))
+        throw UsageError("/data/tokenizer is \"" + data.tokenizer + "\"; expected " + domain.tokenizer() +
+                         (domain.tokenizer() == "bytes" ? " for " : " or more for ") + domain.name());
 }
 
 void check_batch_warmup(const TrainingConfig& t) {

@@ -20,7 +20,7 @@ struct DataConfig {
   int64_t min_document_tokens = 0, max_document_tokens = 0;  ///< of training text; 0: no bound
   std::string packing = "packed";                            ///< or document: what a sequence holds (Packing)
   /// A generated task in place of text (models/tasks/symbol_task.h); empty: text. Domains are then its difficulties ("length-64-pairs-4"),
-  /// the corpus is empty and the tokenizer "symbols:N".
+  /// the corpus is empty and the tokenizer "symbols:N", or "bytes" of a task on text.
   std::string task;
 };
 

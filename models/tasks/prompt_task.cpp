@@ -30,6 +30,18 @@ RegisterPromptTask::RegisterPromptTask(PromptTask task) {
 const std::vector<const PromptTask*>& prompt_tasks() { return entries().all(); }
 const PromptTask& prompt_task(const std::string& id) { return entries().find("generated prompt", id); }
 
+SymbolExample example_of(const PromptSample& sample) {
+  const size_t stands = sample.prompt.find(sample.answer, sample.needle) - 1;
+  const std::string text = sample.prompt + sample.prompt.substr(stands, sample.answer.size() + 2);
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  SymbolExample e;
+  for (size_t next = 1; next < text.size(); ++next) {
+    const bool asked = next >= sample.prompt.size();
+    e.add(byte(next - 1), asked ? byte(next) : kNoTarget, asked ? static_cast<int64_t>(stands + next - sample.prompt.size()) : -1);
+  }
+  return e;
+}
+
 std::vector<std::string> split_sentences(const std::string& text) {
   std::vector<std::string> sentences;
   size_t begin = 0;

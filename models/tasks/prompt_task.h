@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/corpus/tokenizer.h"
+#include "models/tasks/symbol_task.h"
 
 namespace saccade {
 
@@ -15,6 +16,10 @@ struct PromptSample {
   std::string depth;       ///< where that was put, for tables: "20-30 %"
   int64_t max_tokens = 0;  ///< to generate
 };
+
+/// To train on: the bytes of prompt and answer, of which the answer is asked for with the byte before it and the one behind it, as they
+/// stand in the prompt.
+SymbolExample example_of(const PromptSample& sample);
 
 /// What samples are made from.
 struct PromptInput {

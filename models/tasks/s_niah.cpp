@@ -1,8 +1,10 @@
 // A needle in a haystack, S-NIAH-1 to 3, by the rules of RULER's niah_single_1 to 3 (arXiv:2404.06654, section 3.1 and table 5): a number,
 // or a UUID, for a key of two words stands somewhere in filler lines or in running text, and is asked for at the end. Draws are other ones
-// than RULER's, of the same distribution.
+// than RULER's, of the same distribution. "s-niah-1-bytes" is the first of them to train on.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -14,7 +16,8 @@
 namespace saccade {
 namespace {
 
-constexpr int64_t kAnswer = 128;  // tokens
+constexpr int64_t kAnswer = 128;       // tokens
+constexpr int64_t kAsked = 1 + 7 + 1;  // bytes to train on: a blank, the number, a full stop
 constexpr const char* kBefore =
     "A special magic number is hidden within the following text. Make sure to memorize it. I will quiz you about the number afterwards.\n";
 
@@ -47,8 +50,9 @@ std::string uuid(Draws& draws) {
 
 class Haystack {
  public:
-  Haystack(Kind kind, const PromptInput& input)
-      : kind_(kind), input_(input), length_(input.length), seed_(input.seed), keys_(keys_of(input)) {
+  /// `room`: tokens of the answer.
+  Haystack(Kind kind, const PromptInput& input, int64_t room)
+      : kind_(kind), input_(input), length_(input.length), room_(room), keys_(keys_of(input)) {
     if (kind_ != Kind::filler) {
       std::istringstream text(input.haystack);
       for (std::string word; text >> word;) words_.push_back(word);
@@ -57,28 +61,31 @@ class Haystack {
     int64_t low = 0, high = length_;  // the largest number of units that fits for the first sample
     while (low < high) {
       const int64_t middle = low + (high - low + 1) / 2;
-      fits(make(0, middle)) ? low = middle : high = middle - 1;
+      fits(make(draws(0), middle)) ? low = middle : high = middle - 1;
     }
     units_ = low;
   }
 
-  PromptSample sample(int64_t index) const {
+  Draws draws(int64_t index) const {
+    return {input_.seed, "s-niah " + std::to_string(static_cast<int>(kind_)) + " " + std::to_string(length_) + " " + std::to_string(index)};
+  }
+  /// With as many lines, or words, as there is room for.
+  PromptSample sample(const Draws& draws) const {
     int64_t units = units_;
-    PromptSample made = make(index, units);
-    for (PromptSample more = make(index, units + 1); fits(more); more = make(index, units + 1)) made = std::move(more), ++units;
-    while (!fits(made) && units > 0) made = make(index, --units);
+    PromptSample made = make(draws, units);
+    for (PromptSample more = make(draws, units + 1); fits(more); more = make(draws, units + 1)) made = std::move(more), ++units;
+    while (!fits(made) && units > 0) made = make(draws, --units);
     if (units == 0) throw UsageError("a haystack of " + std::to_string(length_) + " tokens has no room beside question and answer");
     return made;
   }
 
  private:
   bool fits(const PromptSample& sample) const {
-    return static_cast<int64_t>(input_.tokenizer.encode(sample.prompt).size()) + kAnswer <= length_;
+    return static_cast<int64_t>(input_.tokenizer.encode(sample.prompt).size()) + room_ <= length_;
   }
 
   /// With so many lines, or words.
-  PromptSample make(int64_t index, int64_t units) const {
-    Draws draws(seed_, "s-niah " + std::to_string(static_cast<int>(kind_)) + " " + std::to_string(length_) + " " + std::to_string(index));
+  PromptSample make(Draws draws, int64_t units) const {
     const std::string key = keys_[static_cast<size_t>(draws.below(static_cast<int64_t>(keys_.size())))];
     PromptSample sample;
     sample.answer = kind_ == Kind::uuid ? uuid(draws) : std::to_string(draws.between(1000000, 9999999));
@@ -126,21 +133,55 @@ class Haystack {
 
   Kind kind_;
   const PromptInput input_;
-  int64_t length_;
-  uint64_t seed_;
+  int64_t length_, room_;
   std::vector<std::string> keys_, words_;
   int64_t units_ = 0;
 };
 
 PromptTask task(const char* id, Kind kind) {
   return {id, kind != Kind::filler, {2048, 4096, 8192, 16384, 32768, 65536}, 500, [kind](const PromptInput& input) -> MakePrompt {
-            return [haystack = std::make_shared<const Haystack>(kind, input)](int64_t index) { return haystack->sample(index); };
+            const auto haystack = std::make_shared<const Haystack>(kind, input, kAnswer);
+            return [haystack](int64_t index) { return haystack->sample(haystack->draws(index)); };
           }};
 }
 
 const RegisterPromptTask first{task("s-niah-1", Kind::filler)};
 const RegisterPromptTask second{task("s-niah-2", Kind::text)};
 const RegisterPromptTask third{task("s-niah-3", Kind::uuid)};
+
+struct Settings {
+  int64_t length = 1024;
+};
+const Schema<Settings> schema{
+    field("length", &Settings::length, {512, 1 << 20}, "Most bytes of prompt and answer."),
+};
+
+/// Of bytes; made once for a length.
+const Haystack& haystack_of(int64_t length) {
+  static const auto bytes = make_byte_tokenizer();
+  static std::map<int64_t, Haystack> made;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const auto found = made.find(length);
+  if (found != made.end()) return found->second;
+  return made.try_emplace(length, Kind::filler, PromptInput{length, 0, *bytes, {}, {}, {}}, kAsked).first->second;
+}
+
+MakeExample maker(const Settings& s, uint64_t) {
+  return [length = s.length](Draws& draws, bool) { return example_of(haystack_of(length).sample(draws)); };
+}
+
+const RegisterSymbolTask trained{SymbolTaskOf<Settings>{.id = "s-niah-1-bytes",
+                                                        .title = "S-NIAH-1 to train on: a number for a key somewhere in lines of filler",
+                                                        .paper = "arXiv:2404.06654, section 3.1",
+                                                        .schema = schema,
+                                                        .train = {"length-1024"},
+                                                        .test = {"length-2048", "length-4096", "length-8192"},
+                                                        .vocabulary = [](const Settings&) { return 256; },
+                                                        .most_targets = [](const Settings&) { return kAsked; },
+                                                        .maker = maker,
+                                                        .tokenizer = "bytes"}
+                                     .task()};
 
 }  // namespace
 }  // namespace saccade

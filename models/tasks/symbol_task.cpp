@@ -115,6 +115,18 @@ SymbolDomain::SymbolDomain(const SymbolTask& task, std::string name, const std::
   make_ = task.maker(values_, seed_);
 }
 
+std::string SymbolDomain::tokenizer() const { return task_.tokenizer.empty() ? "symbols:" + std::to_string(vocabulary_) : task_.tokenizer; }
+
+bool SymbolDomain::reads(const std::string& tokenizer) const {
+  if (!task_.tokenizer.empty()) return tokenizer == task_.tokenizer;
+  constexpr std::string_view kSymbols = "symbols:";
+  if (!tokenizer.starts_with(kSymbols)) return false;
+  int64_t symbols = 0;
+  const char* const end = tokenizer.data() + tokenizer.size();
+  const auto [behind, error] = std::from_chars(tokenizer.data() + kSymbols.size(), end, symbols);
+  return error == std::errc() && behind == end && symbols >= vocabulary_;
+}
+
 SymbolExample SymbolDomain::example(Split split, uint64_t index) const {
   const std::string stream = task_.id + " " + values_.dump() + " " + to_string(split) + " " + std::to_string(index);
   for (int draw = 0; draw < kMostDraws; ++draw) {

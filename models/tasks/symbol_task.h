@@ -36,8 +36,8 @@ struct SymbolExample {
 /// Draws an example; those to train on may be others than those to test on (`training`).
 using MakeExample = std::function<SymbolExample(Draws& draws, bool training)>;
 
-/// One entry of the registry of generated tasks on symbols (`data.task`): numbers are read, not text. Settings are those of a domain, a
-/// difficulty: "length-64-pairs-4". "length", the most tokens of an example, is one of them.
+/// One entry of the registry of generated tasks on symbols (`data.task`): numbers are read, or text as bytes. Settings are those of a
+/// domain, a difficulty: "length-64-pairs-4". "length", the most tokens of an example, is one of them.
 struct SymbolTask {
   std::string id;     ///< "mqar"
   std::string title;  ///< a line
@@ -48,7 +48,8 @@ struct SymbolTask {
   std::function<int64_t(const nlohmann::json& values, const std::string& pointer)> vocabulary;
   std::function<int64_t(const nlohmann::json& values)> most_targets;  ///< of an example, other than kNoTarget
   std::function<MakeExample(const nlohmann::json& values, uint64_t seed)> maker;
-  bool disjoint = true;  ///< no example of a test split may be one to train on; false where the facts asked for are the same
+  bool disjoint = true;   ///< no example of a test split may be one to train on; false where the facts asked for are the same
+  std::string tokenizer;  ///< "bytes" where symbols are bytes of text, so that what trained on them can be asked in text; empty: symbols:N
 };
 
 /// All entries, sorted by id. A file registers its own with a namespace-scope `const RegisterSymbolTask`.
@@ -70,6 +71,7 @@ struct SymbolTaskOf {
   std::function<MakeExample(const S&, uint64_t seed)> maker;
   std::function<void(const S&)> check = {};
   bool disjoint = true;
+  std::string tokenizer = {};
 
   SymbolTask task() const {
     const auto read = [schema = schema](const nlohmann::json& values) { return schema.read(values, ""); };
@@ -89,7 +91,8 @@ struct SymbolTaskOf {
             },
             [read, most_targets = most_targets](const nlohmann::json& values) { return most_targets(read(values)); },
             [read, maker = maker](const nlohmann::json& values, uint64_t seed) { return maker(read(values), seed); },
-            disjoint};
+            disjoint,
+            tokenizer};
   }
 };
 
@@ -106,6 +109,8 @@ class SymbolDomain {
   int64_t length() const { return length_; }  ///< most tokens of an example
   int64_t examples() const { return examples_; }
   int64_t vocabulary() const { return vocabulary_; }
+  std::string tokenizer() const;                          ///< the smallest that reads its examples: "symbols:N" or "bytes"
+  bool reads(const std::string& tokenizer) const;         ///< whether that one does
   int64_t most_targets() const { return most_targets_; }  ///< that an example can have, other than kNoTarget
   /// Throws UsageError where the difficulty has too few different examples to part the splits.
   SymbolExample example(Split split, uint64_t index) const;

@@ -60,9 +60,16 @@ class SymbolTrainingTest : public QObject {
     QVERIFY(refused({{"train", {"lenght-64"}}}, "did you mean \"length\""));
     QVERIFY(refused({{"sequence_length", 32}}, "at least 64"));
     QVERIFY(refused({{"tokenizer", "bytes"}}, "symbols:8192"));
-    QVERIFY(refused({{"corpus", "local-text"}}, "no text"));
-    QVERIFY(refused({{"packing", "document"}}, "no text"));
+    QVERIFY(refused({{"corpus", "local-text"}}, "takes the place of a corpus"));
+    QVERIFY(refused({{"packing", "document"}}, "takes the place of a corpus"));
     QVERIFY_THROWS_EXCEPTION(UsageError, resolve_config({{"training", {{"stop_at_accuracy", 0.9}}}}, "text"));
+
+    const json batch = {{"batch_tokens", 10240}};
+    const RunConfig text = resolve_config({{"data", {{"task", "s-niah-1-bytes"}}}, {"training", batch}}, "test");
+    QCOMPARE(text.data.tokenizer, std::string("bytes"));
+    QCOMPARE(text.data.sequence_length, int64_t{1024});
+    const json symbols = {{"task", "s-niah-1-bytes"}, {"tokenizer", "symbols:256"}};
+    QVERIFY_THROWS_EXCEPTION(UsageError, resolve_config({{"data", symbols}, {"training", batch}}, "test"));
   }
 
   /// Facts are learned, the run ends there, and what it says of itself is what an evaluation finds.
@@ -131,6 +138,26 @@ class SymbolTrainingTest : public QObject {
     for (const TaskScore& s : result.scores) items[s.metric] = s.items;
     QCOMPARE(items,
              (std::map<std::string, int64_t>{{"acc", 320}, {"exact", 20}, {"acc distance 16-31", 320}, {"acc position 16-31", 320}}));
+  }
+
+  /// What trains on a task's bytes is also asked in text, by generation.
+  void what_trains_on_bytes_is_asked_in_text() {
+    json object = facts(4);
+    object["data"] = {{"task", "passkey-bytes"}, {"train", {"length-128"}}, {"ood", {"length-256"}}};
+    object["training"].erase("stop_at_accuracy");
+    const fs::path run = path("passkeys");
+    std::atomic<bool> stop = false;
+    QCOMPARE(train_run(resolve_config(object, "passkeys"), run, {}, stop), RunState::finished);
+    QVERIFY(recorded_history(run).find("ood/accuracy/length-256"));
+    TaskRunOptions options;
+    options.items.limit = 9;
+    const TaskResult asked = evaluate_task(run, at_difficulties(find_task("passkey"), {267}, {}).front(), options, {}, stop);
+    QVERIFY(asked.score().items == 9 && asked.score().value >= 0 && asked.score().value <= 1);
+    options.items.limit = 0, options.samples = 20;
+    const TaskResult told = evaluate_task(run, at_difficulties(find_task("passkey-bytes"), {}, {"length-128"}).front(), options, {}, stop);
+    QVERIFY(told.score().metric == "acc" && told.score().items > 20 * 5 && told.score().items <= 20 * 7);
+    QVERIFY_THROWS_EXCEPTION(UsageError,
+                             evaluate_task(run, at_difficulties(find_task("mqar"), {}, {"length-64-pairs-4"}).front(), options, {}, stop));
   }
 
   /// A trained table of positions ends where training does.

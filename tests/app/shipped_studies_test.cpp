@@ -115,10 +115,26 @@ class ShippedStudiesTest : public QObject {
           "2506.11305-table-7",   "2506.11305-table-8",   "2506.11305-table-9",   "2506.11305-table-10",  "2506.11305-table-11",
           "2506.11305-table-12"})
       for (const char* scale : {"-tiny", "-10m", "-paper"}) QVERIFY2(has(QString(row) + scale), row);
-    for (const char* name :
-         {"tuned-tiny", "tuned-10m", "hybrid-ratio-tiny", "hybrid-ratio-10m", "scaling-tiny", "scaling-10m", "mup-transfer-tiny",
-          "mup-transfer-10m", "avey-padding-tiny", "avey-padding-10m", "mqar-pairs-tiny", "mqar-pairs-10m", "induction-10m",
-          "parity-eigenvalues-tiny", "demo", "2312.04927-figure-2-10m", "state-tracking-10m"})
+    for (const char* name : {"tuned-tiny",
+                             "tuned-10m",
+                             "hybrid-ratio-tiny",
+                             "hybrid-ratio-10m",
+                             "scaling-tiny",
+                             "scaling-10m",
+                             "mup-transfer-tiny",
+                             "mup-transfer-10m",
+                             "avey-padding-tiny",
+                             "avey-padding-10m",
+                             "mqar-pairs-tiny",
+                             "mqar-pairs-10m",
+                             "induction-10m",
+                             "needles-10m",
+                             "passkey-tiny",
+                             "passkey-10m",
+                             "parity-eigenvalues-tiny",
+                             "demo",
+                             "2312.04927-figure-2-10m",
+                             "state-tracking-10m"})
       QVERIFY2(has(name), name);
   }
 

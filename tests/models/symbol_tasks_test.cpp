@@ -1,3 +1,4 @@
+#include <QRegularExpression>
 #include <QtTest>
 #include <algorithm>
 #include <cmath>
@@ -42,7 +43,7 @@ class SymbolTasksTest : public QObject {
     for (const SymbolTask* task : symbol_tasks()) ids.push_back(task->id);
     QCOMPARE(ids, (std::vector<std::string>{"a5", "copying", "induction", "mad-compression", "mad-fuzzy-recall", "mad-in-context-recall",
                                             "mad-memorization", "mad-noisy-recall", "mad-selective-copying", "modular-arithmetic", "mqar",
-                                            "parity", "s5"}));
+                                            "parity", "passkey-bytes", "s-niah-1-bytes", "s5"}));
   }
 
   void mqar() {
@@ -87,6 +88,8 @@ class SymbolTasksTest : public QObject {
     row("mqar", "length-512-pairs-64", 64);
     row("parity", "length-40-least-3", 40);
     row("parity", "length-40-least-3-last_only-1", 1);
+    row("passkey-bytes", "length-128", 7);
+    row("s-niah-1-bytes", "length-600", 9);
   }
   void most_targets() {
     QFETCH(QString, task);
@@ -203,6 +206,55 @@ class SymbolTasksTest : public QObject {
       const bool twice = std::count(e.tokens.begin(), e.tokens.end(), 15) == 2 && e.tokens.back() == 15;
       return twice ? std::map<size_t, int32_t>{{e.tokens.size() - 1, *(mark + 1)}} : std::map<size_t, int32_t>();
     });
+  }
+
+  /// The text of an example; nothing where a token is no byte.
+  static QString text_of(const SymbolExample& e) {
+    QByteArray text;
+    for (const int32_t token : e.tokens) text += token >= 32 || token == '\n' ? static_cast<char>(token) : '\0';
+    return QString::fromLatin1(text);
+  }
+  /// Bytes that stand behind `question` at the end, each asked for by the one before it.
+  static std::map<size_t, int32_t> said(const SymbolExample& e, const QString& question, const QString& answer) {
+    const QString text = text_of(e);
+    std::map<size_t, int32_t> answers;
+    if (!text.endsWith(question + answer.chopped(1))) return answers;
+    const qsizetype first = text.size() - answer.size();
+    for (qsizetype i = 0; i < answer.size(); ++i) answers[static_cast<size_t>(first + i)] = answer[i].unicode();
+    return answers;
+  }
+
+  /// Every key and every place of the number comes up, and an example is as long as its lines of filler allow.
+  void needles() {
+    std::set<QString> keys;
+    std::set<qsizetype> places;
+    for (const char* name : {"length-600", "length-1024"})
+      check("s-niah-1-bytes", name, [&](const SymbolExample& e) {
+        static const QRegularExpression needle("One of the special magic numbers for ([a-z]+-[a-z]+) is: ([1-9][0-9]{6})\\.\n");
+        const auto found = needle.match(text_of(e));
+        if (!found.hasMatch() || static_cast<int64_t>(e.tokens.size()) + 90 < domain("s-niah-1-bytes", name).length())
+          return std::map<size_t, int32_t>();
+        keys.insert(found.captured(1)), places.insert(found.capturedStart());
+        return said(e,
+                    "\nWhat is the special magic number for " + found.captured(1) +
+                        " mentioned in the provided text? The special magic number for " + found.captured(1) +
+                        " mentioned in the provided text is",
+                    " " + found.captured(2) + ".");
+      });
+    QVERIFY2(keys.size() > 1000 && places.size() >= 6, qPrintable(QString("%1 %2").arg(keys.size()).arg(places.size())));
+  }
+
+  void passkeys() {
+    std::set<qsizetype> places;
+    check("passkey-bytes", "length-500", [&](const SymbolExample& e) {
+      static const QRegularExpression needle("\nThe pass key is ([1-9][0-9]{0,4})\nThe grass");
+      const QString text = text_of(e);
+      const auto found = needle.match(text);
+      if (!found.hasMatch() || !text.startsWith("\nThe grass is green. ")) return std::map<size_t, int32_t>();
+      places.insert(found.capturedStart());
+      return said(e, "\nThe pass key is", " " + found.captured(1) + "\n");
+    });
+    QCOMPARE(places.size(), size_t{9});
   }
 
   void mad_recall() {

@@ -25,12 +25,17 @@ int64_t training_bytes(const CorpusSummary& corpus, const std::vector<std::strin
   return bytes;
 }
 
-/// Symbols of the first training examples of a generated task, a line each, answers behind the positions at which they are asked for.
+/// The first training examples of a generated task: symbols in a line each, answers behind the positions at which they are asked for; text
+/// as it is, with its answer at the end.
 QStringList first_examples(const RunConfig& config) {
   const SymbolDomain domain(symbol_task(config.data.task), config.data.train.front(), "/data/train");
   QStringList lines;
   for (uint64_t i = 0; i < 4; ++i) {
     const SymbolExample example = domain.example(Split::train, i);
+    if (config.data.tokenizer == "bytes") {
+      lines << QString::fromStdString(make_byte_tokenizer()->decode(example.tokens)).left(most_tokens) << QString();
+      continue;
+    }
     QString line;
     for (size_t t = 0; t < example.tokens.size() && line.size() < most_tokens; ++t)
       line += QString::number(example.tokens[t]) +
