@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/engine/tensor.h"
+#include "kernels/engine/host_copies.h"
 #include "models/counterfactual.h"
 
 namespace saccade {
@@ -81,6 +81,37 @@ struct ChosenSources {
 /// the two are of different sizes.
 std::vector<double> churn(const ChosenSources& before, const ChosenSources& now);
 
+class Probe;
+
+/// CPU memory that values of reports may take which are made later; what is more is waited for.
+inline constexpr int64_t kMostLateBytes = int64_t{256} << 20;
+
+/// What a pass on a GPU reports, made when the values are there, so that the pass waits for none of them.
+class LateReports {
+ public:
+  LateReports() = default;  ///< none
+  explicit LateReports(HostCopies& copies) : copies_(&copies) {}
+
+  bool has_room(const Tensor& tensor) const { return copies_->has_room(HostCopies::bytes_of(tensor)); }
+  /// A tensor of the GPU as it is at this place of the pass, on the CPU. It may be read when the reports are made, not before.
+  Tensor copy(const Tensor& tensor) { return copies_->begin(tensor); }
+  /// Reports are made in the order in which they are added.
+  void add(std::function<void(Probe&)> report) { reports_.push_back(std::move(report)); }
+  void end_pass() { computed_ = std::exchange(copies_, nullptr)->mark(); }
+
+  /// Once, on any thread, when the pass has ended: waits for the values and hands all reports to `probe`, each of which lets go of its own.
+  void make(Probe& probe) {
+    computed_.wait();
+    for (auto& report : reports_) std::exchange(report, {})(probe);
+    reports_.clear();
+  }
+
+ private:
+  HostCopies* copies_ = nullptr;  ///< while the pass runs
+  HostCopies::Mark computed_;
+  std::vector<std::function<void(Probe&)>> reports_;
+};
+
 /// Handed into a forward pass by whoever wants to look; mixers ask what is wanted and report it. Costs nothing when null.
 class Probe {
  public:
@@ -89,6 +120,8 @@ class Probe {
   virtual bool wants_maps() const { return false; }  ///< maps of sequence 0 only
   /// The pass only plans (Device::plan): maps are reported without values, statistics not at all.
   virtual bool plans() const { return false; }
+  /// Where reports go that are made later, all of them; null: they are made at once.
+  virtual LateReports* late() { return nullptr; }
   /// CPU memory, in bytes, that looking at a layer takes and gives back; said where a pass plans.
   virtual void needs_memory(int64_t /*host_bytes*/) {}
   virtual void statistic(HeadStatistic statistic) = 0;
@@ -106,6 +139,14 @@ class Probe {
   }
 };
 
+/// Hands a report to a probe, now or later.
+inline void report(Probe& probe, std::function<void(Probe&)> made) {
+  if (LateReports* late = probe.late())
+    late->add(std::move(made));
+  else
+    made(probe);
+}
+
 /// Collects what is reported.
 struct ProbeRecord : Probe {
   bool statistics_wanted = true, maps_wanted = false;
@@ -117,7 +158,9 @@ struct ProbeRecord : Probe {
   Probe* whole = nullptr;                             ///< asked instead, where this is the record of a part of a layer
   int64_t first_head = 0;                             ///< of the part
   bool planned = false;
-  int64_t host_bytes = 0;  ///< most that a layer takes
+  int64_t host_bytes = 0;          ///< most that a layer takes
+  LateReports* reports = nullptr;  ///< see `late`; while the pass runs
+  LateReports* late() override { return reports; }
   bool plans() const override { return planned; }
   void needs_memory(int64_t bytes) override { host_bytes = std::max(host_bytes, bytes); }
   bool wants_statistics() const override { return statistics_wanted; }

@@ -37,7 +37,7 @@ found=$(grep -rnE 'waitForDone\(|[Pp]ool(_|\(\)|Instance\(\))?(\.|->)start\(|QMe
 # and token stores, which are never written in place, and no database lies on a disk.
 for room in kernels models analysis ui app; do
   found=$(grep -rnE '\b(flock|lockf|mmap)\(|F_(OFD_)?SETLK' $room --include='*.h' --include='*.cpp' |
-    grep -vE '^(models/corpus/(file_mark|disk)\.cpp|analysis/runs/run_lock\.cpp|kernels/engine/arena\.cpp):')
+    grep -vE '^(models/corpus/(file_mark|disk)\.cpp|analysis/runs/run_lock\.cpp|kernels/engine/arena\.cpp|kernels/cuda/runtime/host_copies\.cpp):')
   [ -z "$found" ] || { echo "$found"; fail=1; }
   deny $room '[Ss][Qq][Ll]ite|QSql|lmdb'
 done

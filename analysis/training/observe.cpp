@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "kernels/engine/parallel.h"
 #include "models/architectures/stack.h"
 #include "models/training/run_cost.h"
 
@@ -48,33 +49,46 @@ struct Mean {
   }
 };
 
-Capture capture_sample(Trainer& trainer, const FrozenBatch& text, int64_t sample, const Tokenizer& tokenizer, const Position& at) {
+/// What is known of a capture before a GPU has computed it, and how the rest is had.
+struct BegunCapture {
+  FrozenBatch text;
+  Capture capture;
   ProbeRecord probe;
-  probe.statistics_wanted = false;
-  probe.maps_wanted = true;
-  trainer.probe(text, probe);
-  Capture capture{at,
-                  text.domain,
-                  sample,
-                  text.tokens,
-                  {},
-                  {},
-                  std::move(probe.maps),
-                  std::move(probe.selections),
-                  layer_titles(trainer.config().architecture)};
-  for (const int32_t token : text.tokens) capture.pieces.push_back(tokenizer.piece(token));
-  if (text.targets_of(0) > 0)  // else nothing is asked in this part of an example
-    for (const double loss : trainer.evaluate(text).by_position) capture.token_losses.push_back(static_cast<float>(loss));
-  capture.token_losses.resize(text.tokens.size());
-  return capture;
+  LateReports reports;
+
+  Capture finish(const Evaluation* losses) {
+    reports.make(probe);
+    capture.maps = std::move(probe.maps);
+    capture.selections = std::move(probe.selections);
+    if (losses)
+      for (const double loss : losses->by_position) capture.token_losses.push_back(static_cast<float>(loss));
+    capture.token_losses.resize(text.tokens.size());
+    return std::move(capture);
+  }
+};
+
+BegunCapture begin_capture(Trainer& trainer, FrozenBatch text, int64_t sample, const Tokenizer& tokenizer, const Position& at) {
+  BegunCapture begun{std::move(text), {}, {}, {}};
+  begun.capture.at = at;
+  begun.capture.domain = begun.text.domain;
+  begun.capture.sample = sample;
+  begun.capture.tokens = begun.text.tokens;
+  begun.capture.layer_mixers = layer_titles(trainer.config().architecture);
+  for (const int32_t token : begun.text.tokens) begun.capture.pieces.push_back(tokenizer.piece(token));
+  begun.probe.statistics_wanted = false;
+  begun.probe.maps_wanted = true;
+  begun.reports = trainer.probe_later(begun.text, begun.probe);
+  return begun;
 }
 
 }  // namespace
 
 EvaluationRecord evaluate_domains(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Position& at) {
   EvaluationRecord record{at, {}};
-  for (const FrozenBatch& batch : batches) {
-    const Evaluation evaluation = trainer.evaluate(batch);
+  const std::vector<Evaluation> evaluations = trainer.evaluate(batches);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const FrozenBatch& batch = batches[i];
+    const Evaluation& evaluation = evaluations[i];
     record.losses.push_back({batch.domain, is_ood(trainer.config().data, batch.domain), evaluation.loss, evaluation.standard_error,
                              evaluation.bits_per_byte, loss_by_position(evaluation.by_position, evaluation.targets_at),
                              evaluation.accuracy});
@@ -108,11 +122,17 @@ StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, co
   StatisticsRecord record{at, {}};
   ProbedChoices chosen;
   std::vector<Mean> means;
-  const int64_t sequences = std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length));
-  for (int64_t s = 0; s < sequences; ++s) {
-    ProbeRecord probe;
-    trainer.probe(part(batch, s, batch.targets_of(s)), probe);  // padding is not looked at
-    if (!last.empty()) add_churn(probe, static_cast<size_t>(s) < last.size() ? last[static_cast<size_t>(s)] : std::vector<ChosenSources>());
+  const auto sequences = static_cast<size_t>(std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length)));
+  std::vector<ProbeRecord> probes(sequences);
+  std::vector<LateReports> reports(sequences);
+  for (size_t s = 0; s < sequences; ++s) {
+    const auto sequence = static_cast<int64_t>(s);
+    reports[s] = trainer.probe_later(part(batch, sequence, batch.targets_of(sequence)), probes[s]);  // padding is not looked at
+  }
+  parallel_for(static_cast<int64_t>(sequences), [&](int64_t s) { reports[static_cast<size_t>(s)].make(probes[static_cast<size_t>(s)]); });
+  for (size_t s = 0; s < sequences; ++s) {
+    ProbeRecord& probe = probes[s];
+    if (!last.empty()) add_churn(probe, s < last.size() ? last[s] : std::vector<ChosenSources>());
     if (!probe.choices.empty()) chosen.push_back(std::move(probe.choices));
     if (s == 0) record.statistics = probe.statistics;
     means.resize(record.statistics.size());
@@ -137,19 +157,26 @@ int64_t resident_bytes() {
 
 MemoryRecord memory_use(Trainer& trainer, const Position& at) { return {at, trainer.arena().peak_extent(), resident_bytes()}; }
 
-std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
-                                     const Position& at) {
-  std::vector<Capture> captures;
+std::function<std::vector<Capture>()> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
+                                                      const Position& at) {
+  const auto begun = std::make_shared<std::vector<BegunCapture>>();
+  std::vector<FrozenBatch> asked;  // without those where nothing is asked in this part of an example
   bool trained_on = false;
   for (const FrozenBatch& batch : batches) {
     const bool ood = is_ood(trainer.config().data, batch.domain);
     if (!ood && trained_on) continue;
     trained_on |= !ood;
     const int64_t wanted = std::min(trainer.config().training.capture_tokens, batch.length), sequence = sequence_of(batch, wanted);
-    const FrozenBatch text = part(batch, sequence, std::min(wanted, batch.targets_of(sequence)));
-    captures.push_back(capture_sample(trainer, text, static_cast<int64_t>(captures.size()), tokenizer, at));
+    FrozenBatch text = part(batch, sequence, std::min(wanted, batch.targets_of(sequence)));
+    if (text.targets_of(0) > 0) asked.push_back(text);
+    begun->push_back(begin_capture(trainer, std::move(text), static_cast<int64_t>(begun->size()), tokenizer, at));
   }
-  return captures;
+  return [begun, losses = trainer.evaluate(asked)] {
+    std::vector<Capture> captures;
+    size_t next = 0;
+    for (BegunCapture& b : *begun) captures.push_back(b.finish(b.text.targets_of(0) > 0 ? &losses[next++] : nullptr));
+    return captures;
+  };
 }
 
 }  // namespace saccade

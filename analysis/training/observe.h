@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+
 #include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/run_records.h"
 #include "models/corpus/tokenizer.h"
@@ -20,8 +22,9 @@ StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, co
 /// What the run takes now.
 MemoryRecord memory_use(Trainer& trainer, const Position& at);
 
-/// Maps of the first `capture_tokens` of one sequence, the first that is so long, of the first training domain and of each OOD domain.
-std::vector<Capture> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
-                                     const Position& at);
+/// Maps of the first `capture_tokens` of one sequence, the first that is so long, of the first training domain and of each OOD domain:
+/// those of the weights as they are now. Called once, on any thread, which may be while training goes on.
+std::function<std::vector<Capture>()> capture_samples(Trainer& trainer, const std::vector<FrozenBatch>& batches, const Tokenizer& tokenizer,
+                                                      const Position& at);
 
 }  // namespace saccade

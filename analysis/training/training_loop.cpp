@@ -146,9 +146,19 @@ void TrainingLoop::wait_for_files() {
 
 void TrainingLoop::write_checkpoint(const StepRecord& step) {
   wait_for_files();
+  timed("checkpoints", [&] { begin_checkpoint(step); });
+  if (!state_is_copied()) wait_for_files();
+}
+
+bool TrainingLoop::state_is_copied() const {
+  const Trainer& trainer = *input_.trainer;
+  return trainer.device().is_cuda() || trainer.state_bytes() <= kCopiedState;
+}
+
+void TrainingLoop::begin_checkpoint(const StepRecord& step) {
   writer_.sync();
   Trainer& trainer = *input_.trainer;
-  const bool aside = trainer.device().is_cuda() || trainer.state_bytes() <= kCopiedState;
+  const bool aside = state_is_copied();
   auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
                                                             input_.tokenizer->hash(), input_.tokenizer->serialized(),
                                                             aside ? trainer.copied_state() : trainer.state(), input_.choices});
@@ -157,12 +167,12 @@ void TrainingLoop::write_checkpoint(const StepRecord& step) {
   files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
     if (on_course) keeper_.keep(at);
     writer_.require();
-    const std::string problem = keeper_.write(*checkpoint);
+    std::string problem;
+    timed_aside("checkpoints", [&] { problem = keeper_.write(*checkpoint); });
     const std::lock_guard lock(written_mutex_);
     if (!problem.empty()) written_.push_back(problem);
     written_.push_back("checkpoint at step " + std::to_string(at));
   });
-  if (!aside) wait_for_files();
 }
 
 void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
@@ -186,22 +196,21 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
   if (due(training.capture_every > 0 ? training.capture_every : training.checkpoint_every, step.step) && !have.captures)
     timed("captures", [&] {
       captures_.add([this, at = step.step, captures = capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)] {
-        writer_.add(at, captures);
+        timed_aside("captures", [&] { writer_.add(at, captures()); });
       });
     });
 }
 
 void TrainingLoop::observe(const StepRecord& step) {
   const bool checkpoint = due(input_.config.training.checkpoint_every, step.step) || keeper_.keeps(step.step);
-  if (checkpoint)
-    timed("checkpoints", [&] { write_checkpoint(step); });  // what is measured needs memory of its own: if that ends the run, this is kept
+  if (checkpoint) write_checkpoint(step);  // what is measured needs memory of its own: if that ends the run, this is kept
   measure(step, {});
   if (!checkpoint || input_.trainer->finished()) return;  // at the end they are written once, with the state
   timed("results", [&] {
     writer_.set_step(step.step);
     files_.add([this, info = writer_.info()] {
       writer_.require();
-      write_results_file(info);
+      timed_aside("results", [&] { write_results_file(info); });
     });
   });
 }
@@ -227,7 +236,7 @@ void TrainingLoop::observe_start(const StepRecord& start) {
   writer_.log(describe(start, *last_evaluation_));
   writer_.add(probe_statistics(trainer, input_.evaluation.front(), at, input_.choices));
   writer_.add(memory_use(trainer, at));
-  writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at));
+  writer_.add(0, capture_samples(trainer, input_.evaluation, *input_.tokenizer, at)());
   write_checkpoint(start);
 }
 
@@ -236,6 +245,7 @@ RunState TrainingLoop::end(RunState state, int64_t step, const std::string& mess
   writer_.set_state(state, step, message);
   timed("results", [&] { writer_.write_results(); });
   log_times("time", now() - began_, spent_);
+  log_times("written meanwhile in", written_aside_);
   tell(std::string(to_string(state)) + " at step " + std::to_string(step) + (message.empty() ? "" : ": " + message));
   return state;
 }
@@ -329,17 +339,20 @@ RunState TrainingLoop::end_diverged(const StepRecord& step) {
 /// "time: 12.31 s, steps 11.20, evaluations 0.61, …": where a process's time went.
 void TrainingLoop::log_times(const char* what, double seconds, const std::map<std::string, double>& spent) {
   std::ostringstream line;
-  line.precision(2);
+  line.precision(3);
   line << std::fixed << what << ": " << seconds << " s";
   for (const auto& [name, part] : spent) line << ", " << name << " " << part;
   writer_.log(line.str());
 }
 
+void TrainingLoop::log_times(const char* what, const std::map<std::string, double>& spent) {
+  double all = 0;
+  for (const auto& [name, part] : spent) all += part;
+  if (!spent.empty()) log_times(what, all, spent);
+}
+
 RunState TrainingLoop::run(const std::atomic<bool>& stop) {
-  if (double prepared = 0; !input_.spent.empty()) {
-    for (const auto& [name, part] : input_.spent) prepared += part;
-    log_times("prepared in", prepared, std::exchange(input_.spent, {}));
-  }
+  log_times("prepared in", std::exchange(input_.spent, {}));
   StepRecord step = input_.trainer->record();
   writer_.set_state(RunState::running, step.step);
   measure_what_is_missing(step);
@@ -348,14 +361,16 @@ RunState TrainingLoop::run(const std::atomic<bool>& stop) {
   if (solved(step)) return end_solved(step);
   if (input_.trainer->finished())
     if (const std::string problem = keeper_.tidy(); !problem.empty()) tell(problem);
-  while (!input_.trainer->finished()) {
+  for (int64_t taken = 0; !input_.trainer->finished();) {
     Trainer& trainer = *input_.trainer;
     if (stop || trainer.stop_asked()) {
       wait_for_files();
       if (keeper_.newest() != step.step) write_checkpoint(step);
       return end(RunState::stopped, step.step, "");
     }
-    timed(spent_.contains("first step") ? "steps" : "first step", [&] { step = trainer.step(); });
+    timed(taken == 0 ? "first step" : "steps", [&] { step = trainer.step(); });
+    if (++taken == 2)
+      trainer.prepare_copies();  // a GPU has chosen its algorithms, which are timed, and recorded its work: nothing is disturbed
     timed("journal", [&] { writer_.add(step); });
     tell_written();
     if (!describe_divergence(step).empty()) return end_diverged(step);

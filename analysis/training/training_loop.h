@@ -72,6 +72,8 @@ class TrainingLoop {
   /// Branches that begin from step `first` to the one at hand, whose checkpoint is there, and have not ended.
   void run_branches(int64_t first, const StepRecord& step);
   void write_checkpoint(const StepRecord& step);
+  void begin_checkpoint(const StepRecord& step);
+  bool state_is_copied() const;  ///< whether training goes on while a checkpoint is written
   void evaluate_finally(const StepRecord& step);
   /// Whether every domain of the task that is trained on was answered as well as the config asks for.
   bool solved(const StepRecord& step) const;
@@ -84,7 +86,16 @@ class TrainingLoop {
     action();
     spent_[name] += now() - start;
   }
+  /// The same for the threads that write files.
+  template <class Action>
+  void timed_aside(const char* name, Action&& action) {
+    const double start = now();
+    action();
+    const std::lock_guard lock(written_mutex_);
+    written_aside_[name] += now() - start;
+  }
   void log_times(const char* what, double seconds, const std::map<std::string, double>& spent);
+  void log_times(const char* what, const std::map<std::string, double>& spent);  ///< with their sum; nothing where there are none
   RunState end(RunState state, int64_t step, const std::string& message);
   bool due(int64_t every, int64_t step) const;
   void tell(const std::string& line);
@@ -101,7 +112,8 @@ class TrainingLoop {
   LossCourse course_;
   Measured measured_;  ///< when the loop began
   std::mutex written_mutex_;
-  std::vector<std::string> written_;  ///< lines about files that the thread has written
+  std::vector<std::string> written_;             ///< lines about files that the thread has written
+  std::map<std::string, double> written_aside_;  ///< seconds of those threads
   double began_ = now();
   std::map<std::string, double> spent_;  ///< seconds since, by what they went to
   FileThread files_, captures_;          ///< end first: what they work on is above

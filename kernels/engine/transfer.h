@@ -5,7 +5,8 @@
 
 namespace saccade {
 
-/// Copies between a tensor on any device and plain (pageable) CPU memory of its size and dtype; copy_to_host waits for the device.
+/// Copies between a tensor on any device and CPU memory of its size and dtype; copy_to_host waits for the device. Where copy_from_host is
+/// given memory whose pages are locked (kernels/engine/host_copies.h) it waits too.
 void copy_to_host(void* host, const Tensor& tensor);
 void copy_from_host(const Tensor& tensor, const void* host);
 

@@ -137,7 +137,7 @@ class Mamba2Mixer : public StatefulMixer<State> {
     recurrence.skip = tape.zeros(skip_.shape(), skip_.dtype());
     HeadProbe heads(probe, layer_);
     heads.signed_weights(tape, {ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, recurrence, b); });
-    if (heads.wants_statistics()) heads.heads("skip", "1", heads.values(skip_));
+    if (heads.wants_statistics()) heads.heads("skip", "1", skip_);
   }
 
   Settings settings_;

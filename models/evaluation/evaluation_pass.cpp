@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numbers>
 
 #include "kernels/engine/progress.h"
@@ -15,6 +16,7 @@ namespace saccade {
 namespace {
 
 constexpr int64_t kRows = 1024;  ///< of logits that are made at a time to find the likeliest tokens
+constexpr size_t kAhead = 8;     ///< pieces that a GPU is given before the losses of the first are read
 
 }  // namespace
 
@@ -76,60 +78,110 @@ void check_batch(const FrozenBatch& batch, int64_t vocabulary) {
 }
 
 EvaluationPass::EvaluationPass(const Model& model, Arena& arena, std::function<void(Tape&)> prepare, int64_t piece_tokens)
-    : model_(model), arena_(arena), prepare_(std::move(prepare)), piece_tokens_(piece_tokens) {}
+    : model_(model), arena_(arena), prepare_(std::move(prepare)), piece_tokens_(piece_tokens) {
+  if (arena.device().is_cuda()) copies_.emplace(arena.device());
+}
 
 int64_t EvaluationPass::piece_sequences(int64_t length) const { return std::max<int64_t>(1, piece_tokens_ / length); }
 
-Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::function<void(int64_t)>& progress) {
-  check_batch(batch, model_.output_weight().dim(0));
-  const int64_t length = batch.length, most = piece_sequences(length);
-  const auto sequences = static_cast<double>(batch.sequences);
-  std::vector<double> sums(static_cast<size_t>(length));  // of each position, sequence after sequence: the same bits for any pieces
-  Evaluation evaluation;
-  std::vector<int64_t>& targets_at = evaluation.targets_at;
-  targets_at.assign(static_cast<size_t>(length), 0);
-  double targets = 0;
-  for (int64_t first = 0; first < batch.sequences; first += most) {
-    const int64_t count = std::min(most, batch.sequences - first);
-    const std::vector<double> piece = token_losses(batch.tokens.data() + first * length, batch.targets.data() + first * length, count,
-                                                   length, count * batch.most_answers);
+namespace {
+
+/// Adds up the losses of a batch, piece after piece.
+class Sums {
+ public:
+  explicit Sums(const FrozenBatch& batch) : batch_(batch), at_(static_cast<size_t>(batch.length)) {
+    evaluation_.targets_at.assign(static_cast<size_t>(batch.length), 0);
+  }
+
+  /// Of sequences first … first + count − 1.
+  void add(const double* losses, int64_t first, int64_t count) {
+    const int64_t length = batch_.length;
     for (int64_t s = 0; s < count; ++s) {
-      const double* row = piece.data() + s * length;
-      const int32_t* asked = batch.targets.data() + (first + s) * length;
+      const double* row = losses + s * length;
+      const int32_t* asked = batch_.targets.data() + (first + s) * length;
       int64_t counted = 0;
       double sum = 0;
       for (int64_t t = 0; t < length; ++t) {
         if (asked[t] == kNoTarget) continue;
         ++counted;
-        sums[static_cast<size_t>(t)] += row[t];
-        ++targets_at[static_cast<size_t>(t)];
+        at_[static_cast<size_t>(t)] += row[t];
+        ++evaluation_.targets_at[static_cast<size_t>(t)];
         sum += row[t];
       }
-      evaluation.by_sequence.push_back(sum / static_cast<double>(counted));
-      evaluation.targets.push_back(counted);
-      targets += static_cast<double>(counted);
+      evaluation_.by_sequence.push_back(sum / static_cast<double>(counted));
+      evaluation_.targets.push_back(counted);
+      targets_ += static_cast<double>(counted);
     }
-    if (batch.most_answers > 0) {
-      const std::vector<bool> right = greedy(batch.tokens.data() + first * length, batch.targets.data() + first * length, count, length);
-      evaluation.right.insert(evaluation.right.end(), right.begin(), right.end());
+  }
+  void add_answers(const std::vector<bool>& right) { evaluation_.right.insert(evaluation_.right.end(), right.begin(), right.end()); }
+
+  Evaluation finish() {
+    std::vector<int64_t>& targets_at = evaluation_.targets_at;
+    const auto sequences = static_cast<double>(batch_.sequences);
+    if (batch_.most_answers > 0)
+      evaluation_.accuracy = static_cast<double>(std::count(evaluation_.right.begin(), evaluation_.right.end(), true)) / targets_;
+    while (targets_at.back() == 0) targets_at.pop_back();
+    for (size_t t = 0; t < targets_at.size(); ++t) {
+      const auto at = static_cast<double>(targets_at[t]);
+      evaluation_.by_position.push_back(0);
+      if (targets_at[t] == 0) continue;
+      evaluation_.by_position.back() = at_[t] / at;
+      evaluation_.loss += evaluation_.by_position.back() / (targets_ / at);  // exactly the length where every position counts
     }
+    evaluation_.standard_error = standard_error(evaluation_.by_sequence, evaluation_.targets);
+    if (batch_.bytes > 0)
+      evaluation_.bits_per_byte =
+          evaluation_.loss * sequences * (targets_ / sequences) / (std::numbers::ln2 * static_cast<double>(batch_.bytes));
+    return std::move(evaluation_);
+  }
+
+ private:
+  const FrozenBatch& batch_;
+  std::vector<double> at_;  ///< of each position, sequence after sequence: the same bits for any pieces
+  double targets_ = 0;
+  Evaluation evaluation_;
+};
+
+}  // namespace
+
+Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::function<void(int64_t)>& progress) {
+  return std::move(evaluate(std::span(&batch, 1), progress).front());
+}
+
+std::vector<Evaluation> EvaluationPass::evaluate(std::span<const FrozenBatch> batches, const std::function<void(int64_t)>& progress) {
+  struct Piece {
+    size_t batch;
+    int64_t first, count;
+    Losses losses;
+  };
+  std::vector<Sums> sums(batches.begin(), batches.end());
+  std::deque<Piece> begun;
+  int64_t done = 0;
+  const auto finish_first = [&] {
+    const auto& [b, first, count, losses] = begun.front();
+    losses.computed.wait();
+    sums[b].add(losses.values.data<double>(), first, count);
+    done += count;
+    begun.pop_front();
     raise_progress();  // a replayed piece runs no op
-    if (progress) progress(first + count);
+    if (progress) progress(done);
+  };
+  for (const FrozenBatch& batch : batches) check_batch(batch, model_.output_weight().dim(0));
+  for (size_t b = 0; b < batches.size(); ++b) {
+    const FrozenBatch& batch = batches[b];
+    const int64_t length = batch.length, most = piece_sequences(length);
+    for (int64_t first = 0; first < batch.sequences; first += most) {
+      const int64_t count = std::min(most, batch.sequences - first);
+      const int32_t *tokens = batch.tokens.data() + first * length, *targets = batch.targets.data() + first * length;
+      begun.push_back({b, first, count, begin_losses(tokens, targets, count, length, count * batch.most_answers)});
+      if (begun.size() > (copies_ ? kAhead : 0)) finish_first();
+      if (batch.most_answers > 0) sums[b].add_answers(greedy(tokens, targets, count, length));
+    }
   }
-  if (batch.most_answers > 0)
-    evaluation.accuracy = static_cast<double>(std::count(evaluation.right.begin(), evaluation.right.end(), true)) / targets;
-  while (targets_at.back() == 0) targets_at.pop_back();
-  for (size_t t = 0; t < targets_at.size(); ++t) {
-    const auto at = static_cast<double>(targets_at[t]);
-    evaluation.by_position.push_back(0);
-    if (targets_at[t] == 0) continue;
-    evaluation.by_position.back() = sums[t] / at;
-    evaluation.loss += evaluation.by_position.back() / (targets / at);  // exactly the length where every position counts
-  }
-  evaluation.standard_error = standard_error(evaluation.by_sequence, evaluation.targets);
-  if (batch.bytes > 0)
-    evaluation.bits_per_byte = evaluation.loss * sequences * (targets / sequences) / (std::numbers::ln2 * static_cast<double>(batch.bytes));
-  return evaluation;
+  while (!begun.empty()) finish_first();
+  std::vector<Evaluation> evaluations;
+  for (Sums& s : sums) evaluations.push_back(s.finish());
+  return evaluations;
 }
 
 void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses, int64_t most_targets) const {
@@ -139,8 +191,8 @@ void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& tar
   add_position_sums(tape, token_losses, losses);  // as one long sequence: in double, where a replay leaves them too
 }
 
-std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
-                                                 int64_t most_targets) {
+EvaluationPass::Losses EvaluationPass::begin_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
+                                                    int64_t most_targets) {
   cuda::CapturedGraph& pass = graphs_[{sequences, length, most_targets, arena_.used()}];
   const Tensor x = arena_.allocate({sequences, length}, DType::i32), y = arena_.allocate({sequences, length}, DType::i32);
   const Tensor losses = arena_.allocate({sequences * length}, DType::f64);
@@ -151,7 +203,16 @@ std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const in
     Tape tape(arena_, false);
     forward(tape, x, y, losses, most_targets);
   });
-  return to_doubles(losses);
+  if (!copies_) return {losses, {}};
+  const Tensor values = copies_->begin(losses);
+  return {values, copies_->mark()};
+}
+
+std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
+                                                 int64_t most_targets) {
+  const Losses losses = begin_losses(tokens, targets, sequences, length, most_targets);
+  losses.computed.wait();
+  return to_doubles(losses.values);
 }
 
 std::vector<bool> EvaluationPass::greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {

@@ -2,12 +2,14 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "kernels/engine/captured_graph.h"
+#include "kernels/engine/host_copies.h"
 #include "models/evaluation/frozen_batches.h"
 #include "models/model.h"
 
@@ -66,6 +68,8 @@ class EvaluationPass {
   /// No gradient, no effect on training; `progress` hears how many sequences are done. Throws DataError for a batch without tokens,
   /// of other sizes than it says, or with tokens outside the vocabulary. Of answers logits of so many positions are made as there can be.
   Evaluation evaluate(const FrozenBatch& batch, const std::function<void(int64_t sequences)>& progress = {});
+  /// The same of several, one after the other; a GPU goes on to the next piece while the losses of those before it are added up.
+  std::vector<Evaluation> evaluate(std::span<const FrozenBatch> batches, const std::function<void(int64_t sequences)>& progress = {});
 
   /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing. Logits of most_targets
   /// positions are made, of those with a target (0: of all).
@@ -95,6 +99,12 @@ class EvaluationPass {
   /// Sequences, length, most targets, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 
+  /// f64 [sequences · length] on the CPU, there when `computed` is reached.
+  struct Losses {
+    Tensor values;
+    HostCopies::Mark computed;
+  };
+  Losses begin_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length, int64_t most_targets);
   void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses, int64_t most_targets) const;
   /// Whether each target is the first of the likeliest tokens by hidden states [B, T, D].
   std::vector<bool> likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const;
@@ -105,6 +115,7 @@ class EvaluationPass {
   std::function<void(Tape&)> prepare_;
   int64_t piece_tokens_;
   std::map<Key, cuda::CapturedGraph> graphs_;
+  std::optional<HostCopies> copies_;  ///< of losses, where they are computed on a GPU
 };
 
 /// Throws DataError unless a batch has tokens, as many as it says, all below `vocabulary`, and targets in every sequence, which come first

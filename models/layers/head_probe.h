@@ -23,6 +23,7 @@ class HeadProbe {
   using Value = std::function<double(int64_t b, int64_t h, int64_t t)>;
   void mean(const std::string& name, const std::string& unit, const Shape& bht, const Value& value);
   void heads(const std::string& name, const std::string& unit, std::vector<double> heads);
+  void heads(const std::string& name, const std::string& unit, const Tensor& heads);
 
   /// `distance` (tokens back, weighted) and `outside_256` (share of weight further back than the last 256 positions) from
   /// the weights of each sequence: weights(b) is [H, T, T]. Left out for sequences longer than kLongestWeights.
@@ -38,7 +39,7 @@ class HeadProbe {
   /// The same of weights of any sign.
   void signed_weights(Tape& tape, const Shape& bht, const Weights& weights);
 
-  /// All elements of a tensor; none where the pass only plans.
+  /// All elements of a tensor, which a GPU is waited for; none where the pass only plans.
   std::vector<double> values(const Tensor& tensor) const;
 
   /// Sequence 0 of a tensor whose first dimension is the sequence.
@@ -52,9 +53,18 @@ class HeadProbe {
   /// What was chosen in each sequence, [B, heads, queries] or [B, heads, queries, per query]; −1: nothing.
   void chose(const Tensor& chosen);
   /// What the maps show a choice of.
-  void selects(const Selection& selection) { probe_.selects(layer_, selection); }
+  void selects(const Selection& selection);
 
  private:
+  /// Elements as they are at this place of the pass. Called when reports are made (Probe::late); once.
+  template <class T>
+  using Read = std::function<std::vector<T>()>;
+  Read<double> read(const Tensor& tensor);
+  Read<float> read_map(const Tensor& tensor);
+  bool reads_late(const Tensor& tensor);
+  void add_map(MapKind kind, const Shape& shape, Read<float> values);
+  void report(std::function<void(Probe&)> made) { saccade::report(probe_, std::move(made)); }
+
   Probe& probe_;
   int64_t layer_;
 };

@@ -32,7 +32,7 @@ void report_statistics(Probe& probe, const std::vector<ProbeRecord>& parts) {
         else
           all.heads.insert(all.heads.end(), same->heads.begin(), same->heads.end());
       }
-      probe.statistic(std::move(all));
+      report(probe, [all = std::move(all)](Probe& to) { to.statistic(all); });
     }
 }
 
@@ -81,7 +81,8 @@ void report_maps(Probe& probe, const std::vector<ProbeRecord>& parts, bool weigh
     for (const CapturedMap& map : part.maps) {
       if (weights_only && map.kind != MapKind::weights) continue;
       CapturedMap all;
-      if (done.insert(map.kind).second && joined(map, parts, all)) probe.map(std::move(all));
+      if (done.insert(map.kind).second && joined(map, parts, all))
+        report(probe, [all = std::move(all)](Probe& to) mutable { to.map(std::move(all)); });
     }
 }
 
@@ -105,7 +106,7 @@ void report_choices(Probe& probe, int64_t layer, const std::vector<ProbeRecord>&
     all.values.insert(all.values.end(), own.values.begin(), own.values.end());
     all.heads += own.heads;
   }
-  probe.chose(std::move(all));
+  report(probe, [all = std::move(all)](Probe& to) mutable { to.chose(std::move(all)); });
 }
 
 }  // namespace
@@ -131,7 +132,8 @@ void report_parts(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& p
   report_statistics(probe, parts);
   report_choices(probe, layer, parts);
   report_maps(probe, parts, chosen.differ);
-  if (chosen.selection && !chosen.differ) probe.selects(layer, *chosen.selection);
+  if (chosen.selection && !chosen.differ)
+    report(probe, [layer, selection = *chosen.selection](Probe& to) { to.selects(layer, selection); });
 }
 
 }  // namespace saccade

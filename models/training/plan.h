@@ -6,6 +6,7 @@
 
 #include "kernels/engine/device.h"
 #include "models/config/config.h"
+#include "models/probe.h"
 #include "models/training/ranks.h"
 
 namespace saccade {
@@ -53,7 +54,9 @@ struct Plan {
   /// What the device must provide; on the CPU captured maps are written while training goes on.
   int64_t device_bytes() const;
   /// What the CPU must provide beside a GPU.
-  int64_t host_bytes() const { return std::max(probe_host_bytes, evaluation_host_bytes) + capture_bytes; }
+  int64_t host_bytes() const {
+    return std::max(probe_host_bytes, evaluation_host_bytes) + capture_bytes + std::min(capture_bytes, kMostLateBytes);
+  }
   double total_flops() const { return run_flops; }
   /// Of a step of so many micro-batches.
   double flops_of(int64_t count) const { return flops_per_step - static_cast<double>(micro_batches - count) * flops_per_micro_batch; }

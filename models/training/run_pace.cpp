@@ -4,9 +4,8 @@
 #include <array>
 
 #include "kernels/engine/random.h"
-#include "kernels/engine/transfer.h"
 #include "models/evaluation/evaluation_pass.h"
-#include "models/probe.h"
+#include "models/evaluation/probe_pass.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -26,7 +25,8 @@ class PaceMeasurement {
         vocabulary_(plan.vocabulary),
         step_(config, plan.vocabulary, plan.where ? *plan.where : parse_device(config.device)),
         evaluation_(
-            step_.model(), step_.arena(), [this](Tape& tape) { step_.prepare(tape); }, micro_batch_tokens(config.training)) {}
+            step_.model(), step_.arena(), [this](Tape& tape) { step_.prepare(tape); }, micro_batch_tokens(config.training)),
+        probes_(step_.model(), step_.arena(), [this](Tape& tape) { step_.prepare(tape); }) {}
 
   RunPace measure() {
     RunPace pace;
@@ -38,9 +38,7 @@ class PaceMeasurement {
     const std::vector<FrozenBatch> batches = evaluated();
     int64_t sequences = 0;
     for (const FrozenBatch& batch : batches) sequences += batch.sequences;
-    const double all = mean_seconds(kOtherSeconds, [&] {
-      for (const FrozenBatch& batch : batches) evaluation_.evaluate(batch);
-    });
+    const double all = mean_seconds(kOtherSeconds, [&] { evaluation_.evaluate(batches); });
     pace.evaluated_sequence = all / static_cast<double>(sequences);
     pace.probed_sequence = mean_seconds(kOtherSeconds, [&] { look(config_.data.sequence_length, false); });
     const FrozenBatch sample = random_batch(1, std::min(config_.training.capture_tokens, config_.data.sequence_length));
@@ -106,11 +104,7 @@ class PaceMeasurement {
     ProbeRecord probe;
     probe.statistics_wanted = !maps;
     probe.maps_wanted = maps;
-    const Tensor tokens = step_.arena().allocate({1, length}, DType::i32);
-    copy_from_host(tokens, batch.tokens.data());
-    Tape tape(step_.arena(), false);
-    step_.prepare(tape);
-    step_.model().hidden(tape, tokens, &probe);
+    probes_.run_later(batch, probe).make(probe);
   }
 
   const RunConfig& config_;
@@ -118,6 +112,7 @@ class PaceMeasurement {
   const int64_t vocabulary_;
   TrainingStep step_;
   EvaluationPass evaluation_;
+  ProbePass probes_;
   int64_t trained_ = 0;
 };
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "kernels/engine/clock.h"
+#include "kernels/engine/host_copies.h"
 #include "kernels/engine/progress.h"
 #include "kernels/engine/transfer.h"
+#include "models/evaluation/probe_pass.h"
 #include "models/training/plan.h"
 #include "models/training/rank_orders.h"
 #include "models/training/sharded_state.h"
@@ -53,13 +56,15 @@ struct Trainer::Impl {
   Plan plan;
   TrainingStep work;
   EvaluationPass evaluation;
+  ProbePass probes;
   StepRecord record;
   uint64_t position;     ///< behind the last micro-batch that was trained on
   bool fetched = false;  ///< the next one is there already
   bool stop_asked = false;
   int64_t evaluations = 0;
   std::vector<uint64_t> skipped;
-  Arena batches{Device::cpu()};  ///< micro-batches on their way to the ranks
+  Arena batches{Device::cpu()};      ///< micro-batches on their way to the ranks
+  std::optional<HostCopies> states;  ///< of a GPU
 
   Impl(const RunConfig& c, const Plan& p, std::unique_ptr<BatchSource> d, const Ranks& ranks)
       : config(c),
@@ -68,8 +73,10 @@ struct Trainer::Impl {
         work(c, plan.vocabulary, *plan.where, ranks),
         evaluation(
             work.model(), work.arena(), [this](Tape& tape) { work.prepare(tape); }, micro_batch_tokens(c.training)),
+        probes(work.model(), work.arena(), [this](Tape& tape) { work.prepare(tape); }),
         position(data->position()) {
     use_threads(c.threads, ranks.local_count);
+    if (const Device device = work.arena().device(); device.is_cuda()) states.emplace(device);
     if (shared()) rank_orders::begin(*ranks.communicator, c, plan.vocabulary);
   }
 
@@ -125,6 +132,17 @@ struct Trainer::Impl {
   TrainingStep::Measures measures() const {
     const AtPace at_work(Progress::pace_after(work.steps() - 1));
     return work.measures();
+  }
+
+  /// What copied_state takes of HostCopies.
+  int64_t copied_bytes() const {
+    int64_t bytes = 0;
+    const auto add = [&](const Tensor& tensor) { bytes += HostCopies::bytes_of(tensor); };
+    for (const Parameter& p : work.model().parameters()) add(p.value);
+    if (shared()) return bytes;
+    for (const TensorGroup& group : work.optimizer().state())
+      for (const NamedTensor& named : group.tensors) add(named.tensor);
+    return bytes;
   }
 
   /// The state in the trainer's own memory, but for the optimizer's of several ranks, which is gathered.
@@ -187,10 +205,11 @@ TrainingState Trainer::state() { return device().is_cpu() && !impl_->shared() ? 
 
 TrainingState Trainer::copied_state() {
   TrainingState state = impl_->live_state();
+  std::optional<HostCopies>& states = impl_->states;
   Arena host(Device::cpu());
   const auto copy = [&](Tensor& tensor) {
-    if (!tensor.device().is_cpu()) {
-      tensor = on_host(host, tensor);
+    if (tensor.device().is_cuda()) {
+      tensor = states->begin(tensor);
       return;
     }
     const Tensor copied = host.allocate(tensor.shape(), tensor.dtype());
@@ -198,10 +217,17 @@ TrainingState Trainer::copied_state() {
     tensor = copied;
   };
   for (NamedTensor& named : state.weights) copy(named.tensor);
-  if (impl_->shared()) return state;  // what was gathered is a copy
-  for (TensorGroup& group : state.optimizer)
-    for (NamedTensor& named : group.tensors) copy(named.tensor);
+  if (!impl_->shared())  // what was gathered is a copy
+    for (TensorGroup& group : state.optimizer)
+      for (NamedTensor& named : group.tensors) copy(named.tensor);
+  if (states) states->mark().wait();
   return state;
+}
+
+void Trainer::prepare_copies() {
+  if (!impl_->states) return;
+  impl_->states->reserve(impl_->copied_bytes());
+  impl_->probes.reserve(impl_->plan.capture_bytes);
 }
 
 int64_t Trainer::state_bytes() const {
@@ -268,18 +294,15 @@ void Trainer::restore(const TrainingState& restored) {
 
 void Trainer::follow(const TrainingConfig& training) { impl_->config.training = training; }
 
-Evaluation Trainer::evaluate(const FrozenBatch& batch) {
+Evaluation Trainer::evaluate(const FrozenBatch& batch) { return std::move(evaluate(std::span(&batch, 1)).front()); }
+
+std::vector<Evaluation> Trainer::evaluate(std::span<const FrozenBatch> batches) {
   const AtPace at_work(Progress::pace_after(impl_->evaluations++));
-  return impl_->evaluation.evaluate(batch);
+  return impl_->evaluation.evaluate(batches);
 }
 
-void Trainer::probe(const FrozenBatch& batch, Probe& probe) {
-  check_batch(batch, impl_->plan.vocabulary);
-  Tensor tokens = arena().allocate({batch.sequences, batch.length}, DType::i32);
-  copy_from_host(tokens, batch.tokens.data());
-  Tape tape(arena(), false);
-  impl_->work.prepare(tape);
-  model().hidden(tape, tokens, &probe);
-}
+void Trainer::probe(const FrozenBatch& batch, Probe& probe) { impl_->probes.run(batch, probe); }
+
+LateReports Trainer::probe_later(const FrozenBatch& batch, ProbeRecord& probe) { return impl_->probes.run_later(batch, probe); }
 
 }  // namespace saccade

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "models/evaluation/evaluation_pass.h"
 #include "models/model.h"
 #include "models/optimizers/registry.h"
+#include "models/probe.h"
 #include "models/training/ranks.h"
 
 namespace saccade {
@@ -73,6 +75,9 @@ class Trainer {
   TrainingState state();
   /// A copy in any case, which stays as it is while training goes on.
   TrainingState copied_state();
+  /// On a GPU, begins to make the memory that copied_state and probe_later copy to, which is then kept for later ones. Without it they make
+  /// it, which takes several times as long as to copy.
+  void prepare_copies();
   int64_t state_bytes() const;  ///< of its tensors
   /// Copies values from `restored` (on the CPU; same names and shapes; throws DataError otherwise) and continues behind it.
   void restore(const TrainingState& restored);
@@ -88,8 +93,12 @@ class Trainer {
 
   /// EvaluationPass::evaluate on the weights as they are, in pieces of a micro-batch.
   Evaluation evaluate(const FrozenBatch& batch);
+  std::vector<Evaluation> evaluate(std::span<const FrozenBatch> batches);
   /// One forward pass over the frozen sequences with a probe watching. Throws DataError as `evaluate` does.
   void probe(const FrozenBatch& batch, Probe& probe);
+  /// The same, but a GPU is not waited for: `probe` holds what it was to hear when it is handed to the reports that this gives. On the CPU
+  /// it does at once, and they are none.
+  LateReports probe_later(const FrozenBatch& batch, ProbeRecord& probe);
 
  private:
   struct Impl;

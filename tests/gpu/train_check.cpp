@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "kernels/engine/cuda_runtime.h"
 #include "kernels/engine/plain.h"
@@ -176,6 +177,72 @@ double statistics_apart(Trainer& a, Trainer& b, size_t& count, std::string& wors
   return worst;
 }
 
+/// Whether what a GPU reports of passes begun one after the other is what it reports of each alone, to the bit and in the same order, and
+/// the same of evaluations.
+bool same_when_not_waited_for(Trainer& trainer) {
+  const std::vector<FrozenBatch> batches{frozen(2, 64), frozen(1, 48), frozen(20, 64)};
+  std::vector<ProbeRecord> now(batches.size()), later(batches.size());
+  std::vector<LateReports> reports;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    now[i].maps_wanted = later[i].maps_wanted = true;
+    trainer.probe(batches[i], now[i]);
+  }
+  for (size_t i = 0; i < batches.size(); ++i) reports.push_back(trainer.probe_later(batches[i], later[i]));
+  std::thread([&] {
+    for (size_t i = 0; i < batches.size(); ++i) reports[i].make(later[i]);
+  }).join();
+  const auto same_bits = [](const auto& a, const auto& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
+  };
+  bool same = true;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto same_statistic = [&](const HeadStatistic& a, const HeadStatistic& b) {
+      return a.name == b.name && a.layer == b.layer && same_bits(a.heads, b.heads);
+    };
+    const auto same_map = [&](const CapturedMap& a, const CapturedMap& b) {
+      return a.kind == b.kind && a.layer == b.layer && a.shape == b.shape && same_bits(a.values, b.values);
+    };
+    const ProbeRecord &a = now[i], &b = later[i];
+    same = same && std::equal(a.statistics.begin(), a.statistics.end(), b.statistics.begin(), b.statistics.end(), same_statistic) &&
+           std::equal(a.maps.begin(), a.maps.end(), b.maps.begin(), b.maps.end(), same_map) && a.choices == b.choices &&
+           a.selections == b.selections;
+  }
+  const std::vector<Evaluation> together = trainer.evaluate(batches);
+  for (size_t i = 0; i < batches.size(); ++i) same = same && together[i].by_position == trainer.evaluate(batches[i]).by_position;
+  return same;
+}
+
+/// Copies of the state that live while training goes on hold the state of their own step, in memory that is taken again when they have
+/// ended.
+bool check_copies() {
+  const json object = small({{"block", "llama"}, {"mixer", "attention"}}, "cuda", "bf16", 2);
+  const auto trained = [&](int64_t steps) {
+    const auto trainer = trainer_of(object);
+    train(*trainer, steps);
+    return trainer->copied_state();
+  };
+  std::string problems;
+  try {
+    const auto trainer = trainer_of(object);
+    trainer->prepare_copies();
+    train(*trainer, 20);
+    const void* memory = trainer->copied_state().weights.front().tensor.raw();
+    const TrainingState first = trainer->copied_state();
+    if (first.weights.front().tensor.raw() != memory) problems += " memory of a copy that has ended is not taken again;";
+    train(*trainer, 10);
+    const TrainingState second = trainer->copied_state();
+    train(*trainer, 20);
+    if (!same_bytes(first, trained(20)) || !same_bytes(second, trained(30))) problems += " a copy is not of its step;";
+    trainer->restore(second);
+    train(*trainer, 10);
+    if (!same_bytes(trainer->state(), trained(40))) problems += " a run that goes on from a copy differs;";
+  } catch (const std::exception& error) {
+    problems += " " + std::string(error.what()).substr(0, 200);
+  }
+  std::printf("copies of the state: %s%s\n", problems.empty() ? "ok" : "FAILED:", problems.c_str());
+  return problems.empty();
+}
+
 /// On an inference model with the trainer's weights.
 double evaluation_of_weights(Trainer& trainer) {
   const RunConfig& config = trainer.config();
@@ -278,6 +345,7 @@ bool check(const std::string& name, const json& architecture) {
     const Plan plan = make_plan(gpu->config(), kVocabulary);
     statistics = statistics_apart(*gpu, *cpu, count, worst_statistic);
     expect(statistics <= 1e-3, "probes differ, " + worst_statistic);
+    expect(same_when_not_waited_for(*gpu), "probes or evaluations that are not waited for differ");
     for (int i = 0; i < 3; ++i) evaluation = gpu->evaluate(frozen(20, 64)).loss;  // the third time replayed
     evaluation = std::abs(evaluation - cpu->evaluate(frozen(20, 64)).loss);
     expect(evaluation <= 1e-4, "evaluation");
@@ -519,6 +587,7 @@ int main(int argc, char** argv) {
       ++failed;
     }
     if (test::in_shard(0) && only.empty()) {
+      failed += check_copies() ? 0 : 1;
       std::vector<json> trainings{{{"gradient_accumulation", 4}, {"batch_warmup_tokens", 256}, {"batch_warmup_steps", 12}}};
       for (const OptimizerEntry* entry : optimizers()) trainings.push_back({{"optimizer", entry->id}});
       for (const json& training : trainings) failed += check_training(training) ? 0 : 1;

@@ -1,5 +1,7 @@
 #include <QtTest>
 #include <cmath>
+#include <cstring>
+#include <thread>
 
 #include "models/layers/parts_probe.h"
 #include "tests/models/probed_run.h"
@@ -58,6 +60,10 @@ class ProbeTest : public QObject {
       }
       QVERIFY(std::abs(sum - 1) < 1e-5);
     }
+  }
+  template <class T>
+  static bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
   }
   static double number(int64_t n) { return static_cast<double>(n); }
   static double outside(int64_t t) { return number(std::max<int64_t>(0, t + 1 - 256)); }
@@ -143,6 +149,46 @@ class ProbeTest : public QObject {
     ProbeRecord none;
     report_parts(none, 5, parts);
     QVERIFY(none.choices.empty());
+  }
+
+  /// The same reports in the same order, whichever thread makes them.
+  void reports_made_later_are_the_same_data() {
+    QTest::addColumn<QByteArray>("architecture");
+    const auto add = [](const char* name, const nlohmann::json& architecture) {
+      QTest::newRow(name) << QByteArray::fromStdString(architecture.dump());
+    };
+    const nlohmann::json chunks{{"mixer", "top1_chunk"}, {"heads", 2}, {"chunk", 20}};
+    add("attention", {{"mixer", "attention"}, {"heads", 2}});
+    add("elements", {{"mixer", "top1_element"}, {"heads", 2}});
+    add("chunks", chunks);
+    add("mamba", {{"mixer", "mamba2"}, {"heads", 2}});
+    add("avey", {{"block", "avey"}, {"split", 20}, {"top_k", 2}});
+    add("two in a layer", {{"mixer", "parallel"}, {"heads", 2}, {"first", {{"mixer", "attention"}}}, {"second", {{"mixer", "mamba2"}}}});
+  }
+  void reports_made_later_are_the_same() {
+    QFETCH(const QByteArray, architecture);
+    LateReports reports;
+    ProbeRecord now, later;
+    now.maps_wanted = later.maps_wanted = true;
+    const auto settings = nlohmann::json::parse(architecture.toStdString());
+    test::look(settings, kLength, now);
+    later.reports = &reports;
+    test::look(settings, kLength, later);
+    later.reports = nullptr;
+    QVERIFY(later.statistics.empty() && later.maps.empty() && later.choices.empty() && later.selections.empty());
+    std::thread([&] { reports.make(later); }).join();
+    QVERIFY(!now.statistics.empty() && !now.maps.empty());
+    QCOMPARE(later.statistics.size(), now.statistics.size());
+    for (size_t i = 0; i < now.statistics.size(); ++i) {
+      const HeadStatistic &a = now.statistics[i], &b = later.statistics[i];
+      QVERIFY(a.name == b.name && a.unit == b.unit && a.layer == b.layer && same_bits(a.heads, b.heads));
+    }
+    QCOMPARE(later.maps.size(), now.maps.size());
+    for (size_t i = 0; i < now.maps.size(); ++i) {
+      const CapturedMap &a = now.maps[i], &b = later.maps[i];
+      QVERIFY(a.kind == b.kind && a.layer == b.layer && a.shape == b.shape && same_bits(a.values, b.values));
+    }
+    QVERIFY(later.choices == now.choices && later.selections == now.selections);
   }
 
   void nothing_is_reported_that_nobody_wants() {

@@ -83,6 +83,22 @@ class TrainerTest : public QObject {
     QCOMPARE(whole->state().data_position, resumed->state().data_position);
   }
 
+  /// What a checkpoint holds that is written while training goes on.
+  void a_copied_state_stays_that_of_its_step() {
+    const RunConfig config = small_run(plain());
+    const auto t = trainer(config);
+    t->prepare_copies();
+    for (int i = 0; i < 3; ++i) t->step();
+    const TrainingState third = t->copied_state();
+    for (int i = 0; i < 2; ++i) t->step();
+    const TrainingState fifth = t->copied_state();
+    t->step();
+    QCOMPARE(third.record.step, int64_t{3});
+    QVERIFY(bytes_of(third) == trained(config, 3));
+    QVERIFY(bytes_of(fifth) == trained(config, 5));
+    QVERIFY(bytes_of(third) != bytes_of(fifth));
+  }
+
   void threads_change_nothing() {
     for (nlohmann::json architecture : {plain(), chunks()}) {
       RunConfig config = small_run(architecture);
@@ -304,6 +320,22 @@ class TrainerTest : public QObject {
       sum += t->evaluate({"lines", rows(batch.tokens), rows(batch.targets), 1, 24}).loss / 9;
     }
     QVERIFY(std::abs(sum - all.loss) < 1e-12);
+  }
+
+  void several_batches_are_evaluated_as_each_alone() {
+    const auto t = trainer(small_run(plain(), {}, "f64"));
+    std::vector<FrozenBatch> batches{frozen(9, 24, corpus_.vocabulary()), frozen(2, 12, corpus_.vocabulary())};
+    std::reverse(batches[1].tokens.begin(), batches[1].tokens.end());
+    const std::vector<Evaluation> together = t->evaluate(batches);
+    QCOMPARE(together.size(), size_t{2});
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const Evaluation alone = t->evaluate(batches[i]);
+      QCOMPARE(together[i].loss, alone.loss);
+      QVERIFY(together[i].by_position == alone.by_position && together[i].by_sequence == alone.by_sequence);
+    }
+    QVERIFY(together[0].loss != together[1].loss);
+    batches[1].targets[0] = static_cast<int32_t>(corpus_.vocabulary());
+    QVERIFY_THROWS_EXCEPTION(DataError, t->evaluate(batches));
   }
 
   void evaluation_refuses_wrong_batches() {

@@ -188,6 +188,9 @@ void MemoryRange::ensure(int64_t bytes) {
 
 void copy_to_device(int index, void* device, const void* host, int64_t bytes) {
   check(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream(index)));
+  cudaPointerAttributes from{};
+  check(cudaPointerGetAttributes(&from, host));
+  if (from.type != cudaMemoryTypeUnregistered) check(cudaStreamSynchronize(stream(index)));  // locked memory is read where it is
 }
 
 void copy_to_host(int index, void* host, const void* device, int64_t bytes) {
