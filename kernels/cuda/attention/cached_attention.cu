@@ -1,6 +1,8 @@
-// Keys and values are read once, as fast as memory gives them: a block takes kBlockKeys keys of one query. A group of kLanes threads takes
-// every kGroups-th of them, a few at a time with their values, and has a softmax of its own as it goes on (arXiv:1805.02867); groups are
-// merged in the end, and a query's blocks by the one of them that is done last, in the order of the keys.
+// Keys and values are read once, as fast as memory gives them. The keys that a query sees are cut into chunks; of a chunk a group of kLanes
+// threads takes every kGroups-th key, a few at a time with their values, and has a softmax of its own as it goes on (arXiv:1805.02867).
+// Every group merges its chunks in their order, and then the groups are merged. Where there are many queries a block takes all chunks of
+// one; where there are few a block takes one chunk, and the last block of a query merges what they have left, by the same operations. So
+// how many queries there are changes no bit of a result.
 #include <map>
 #include <type_traits>
 
@@ -11,8 +13,10 @@ namespace saccade::cuda {
 namespace {
 
 constexpr int kThreads = kSplitThreads, kWarps = kThreads / 32;
-constexpr int kBlockKeys = static_cast<int>(kAttentionKeys);
-constexpr int kTogether = 4;  ///< keys, and their values, that a group loads at a time
+constexpr int kAdded = 2;  ///< keys of a group that its softmax takes at a time
+/// Keys, and their values, that a group loads at a time. With few a thread has few registers, so that six blocks are on a multiprocessor;
+/// where there are fewer blocks, each has to ask for more.
+constexpr int kLoadedAlone = 2, kLoadedOfChunk = 4;
 constexpr float kLog2E = 1.44269504088896340736f;
 
 /// A thread's part of a row, as it lies in memory.
@@ -50,6 +54,14 @@ struct Softmax {
   float top = -INFINITY, sum = 0, values[kElements] = {};
 
   __device__ static float weight(float top, float of) { return top == -INFINITY ? 0.0f : exp2f(top - of); }
+  /// Rounded alike wherever it stands.
+  __device__ __forceinline__ void merge(const Softmax& other) {
+    const float greatest = fmaxf(top, other.top), own = weight(top, greatest), theirs = weight(other.top, greatest);
+    sum = __fmaf_rn(own, sum, __fmul_rn(theirs, other.sum));
+#pragma unroll
+    for (int i = 0; i < kElements; ++i) values[i] = __fmaf_rn(own, values[i], __fmul_rn(theirs, other.values[i]));
+    top = greatest;
+  }
   __device__ void merge_with_lane(int offset) {
     const float other = __shfl_xor_sync(0xffffffffu, top, offset), greatest = fmaxf(top, other);
     const float own = weight(top, greatest), theirs = weight(other, greatest);
@@ -60,17 +72,34 @@ struct Softmax {
   }
 };
 
-/// Keys begin … end − 1 of this thread's group.
-template <class Row>
+/// Of a query: chunk i has keys (first + i) keys … (first + i + 1) keys − 1, as far as the query sees them. It depends on the query alone.
+template <class T>
+struct Chunks {
+  int low, end, keys, first, count;
+  __device__ Chunks(const CachedArgs<T>& a, int t) : low(a.low(t)), end(t + 1), keys(static_cast<int>(kAttentionKeys)) {
+    while (int64_t{keys} * kMostChunks < end - low) keys *= 2;
+    first = low / keys, count = t / keys - first + 1;
+  }
+  __device__ int begin(int i) const { return max(low, (first + i) * keys); }
+  __device__ int stop(int i) const { return min(end, (first + i + 1) * keys); }
+};
+
+/// This thread's part of chunks that follow each other, whose last key is `all` − 1. How many keys are loaded at a time changes no bit:
+/// sums are told to be fused, or not, wherever they stand.
+template <class Row, int kLoaded>
 struct GroupAttention {
+  static_assert(kLoaded % kAdded == 0);
   static constexpr int kLanes = Row::kLanes, kGroups = kThreads / kLanes, kElements = Row::kElements;
+  struct Loaded {
+    Piece<Row> keys[kLoaded], values[kLoaded];
+  };
   const CachedHead<typename Row::Element>& head;
-  const int end, lane, group;
+  const int all, lane, group;
   float query[kElements], slope;
-  Softmax<kElements> softmax;
+  Loaded even, odd;
 
   __device__ GroupAttention(const CachedHead<typename Row::Element>& of, int last)
-      : head(of), end(last), lane(threadIdx.x % kLanes), group(threadIdx.x / kLanes), slope(of.slope * kLog2E) {
+      : head(of), all(last), lane(threadIdx.x % kLanes), group(threadIdx.x / kLanes), slope(of.slope * kLog2E) {
     Row q;
     q.load(head.q, head.width, lane);
 #pragma unroll
@@ -78,66 +107,104 @@ struct GroupAttention {
   }
   __device__ int key(int base, int i) const { return base + i * kGroups + group; }
 
-  struct Loaded {
-    Piece<Row> keys[kTogether], values[kTogether];
-  };
   __device__ __forceinline__ void load(int base, Loaded& x) const {
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) x.keys[i].load(head.k + min(key(base, i), end - 1) * head.stride, head.width, lane);
+    for (int i = 0; i < kLoaded; ++i) x.keys[i].load(head.k + min(key(base, i), all - 1) * head.stride, head.width, lane);
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) x.values[i].load(head.v + min(key(base, i), end - 1) * head.stride, head.width, lane);
+    for (int i = 0; i < kLoaded; ++i) x.values[i].load(head.v + min(key(base, i), all - 1) * head.stride, head.width, lane);
   }
-  __device__ __forceinline__ void add(int base, const Loaded& x) {
-    float scores[kTogether], top = softmax.top;
+  __device__ __forceinline__ void add(Softmax<kElements>& softmax, int base, int end, const Loaded& x) const {
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      float dot = 0;
+    for (int first = 0; first < kLoaded; first += kAdded) {
+      float scores[kAdded], top = softmax.top;
 #pragma unroll
-      for (int e = 0; e < kElements; ++e) dot += query[e] * x.keys[i][e];
-      dot = sum_of_lanes<kLanes>(dot);
-      scores[i] = key(base, i) < end ? dot - slope * static_cast<float>(head.t - key(base, i)) : -INFINITY;
-      top = fmaxf(top, scores[i]);
-    }
-    const float keep = Softmax<kElements>::weight(softmax.top, top);
-    softmax.top = top, softmax.sum *= keep;
+      for (int i = 0; i < kAdded; ++i) {
+        const int at = key(base, first + i);
+        float dot = 0;
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) softmax.values[e] *= keep;
+        for (int e = 0; e < kElements; ++e) dot = __fmaf_rn(query[e], x.keys[first + i][e], dot);
+        dot = sum_of_lanes<kLanes>(dot);
+        scores[i] = at < end ? __fmaf_rn(-slope, static_cast<float>(head.t - at), dot) : -INFINITY;
+        top = fmaxf(top, scores[i]);
+      }
+      const float keep = Softmax<kElements>::weight(softmax.top, top);
+      softmax.top = top, softmax.sum = __fmul_rn(softmax.sum, keep);
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const float p = Softmax<kElements>::weight(scores[i], top);
-      softmax.sum += p;
+      for (int e = 0; e < kElements; ++e) softmax.values[e] = __fmul_rn(softmax.values[e], keep);
 #pragma unroll
-      for (int e = 0; e < kElements; ++e) softmax.values[e] += p * x.values[i][e];
+      for (int i = 0; i < kAdded; ++i) {
+        const float p = Softmax<kElements>::weight(scores[i], top);
+        softmax.sum = __fadd_rn(softmax.sum, p);
+#pragma unroll
+        for (int e = 0; e < kElements; ++e) softmax.values[e] = __fmaf_rn(p, x.values[first + i][e], softmax.values[e]);
+      }
     }
   }
-  /// The next ones are on their way while some are added.
-  __device__ __forceinline__ void run(int begin) {
-    constexpr int kStep = kGroups * kTogether;
-    Loaded even, odd;
-    load(begin, even);
+  /// Of the keys begin … end − 1 of a chunk, the first of which have been loaded. The next ones, those of the next chunk too, are on their
+  /// way while some are added.
+  __device__ __forceinline__ Softmax<kElements> run(int begin, int end) {
+    constexpr int kStep = kGroups * kLoaded;
+    Softmax<kElements> softmax;
     for (int base = begin; base < end; base += 2 * kStep) {
       if (base + kStep < end) load(base + kStep, odd);
-      add(base, even);
-      if (base + 2 * kStep < end) load(base + 2 * kStep, even);
-      if (base + kStep < end) add(base + kStep, odd);
+      add(softmax, base, end, even);
+      if (const int next = min(base + 2 * kStep, end); next < all) load(next, even);
+      if (base + kStep < end) add(softmax, base + kStep, end, odd);
     }
-#pragma unroll
-    for (int offset = kLanes; offset < 32; offset *= 2) softmax.merge_with_lane(offset);
+    return softmax;
   }
 };
 
-/// Of a query. What a block leaves of its keys: partial [0] = greatest score in powers of two, [1] = sum, [2 …] = values.
-template <class T>
-struct Blocks {
-  int first, count;
-  __device__ Blocks(const CachedArgs<T>& a, int t) : first(a.low(t) / kBlockKeys), count(t / kBlockKeys - first + 1) {}
-};
+/// What a block leaves of a chunk: of each thread its softmax, a number of all threads after the other.
+template <int kElements>
+__device__ __forceinline__ void store(const Softmax<kElements>& own, float* partial) {
+  partial += threadIdx.x;
+  partial[0] = own.top, partial[kThreads] = own.sum;
+#pragma unroll
+  for (int e = 0; e < kElements; ++e) partial[(2 + e) * kThreads] = own.values[e];
+}
+template <int kElements, class Read>
+__device__ __forceinline__ Softmax<kElements> stored(const float* partial, Read read) {
+  Softmax<kElements> own;
+  partial += threadIdx.x;
+  own.top = read(partial), own.sum = read(partial + kThreads);
+#pragma unroll
+  for (int e = 0; e < kElements; ++e) own.values[e] = read(partial + (2 + e) * kThreads);
+  return own;
+}
+/// All chunks of a query, one after the other. What is merged of those before waits in shared memory: as registers it would leave room
+/// for fewer blocks.
+template <class Row, class T>
+__device__ Softmax<Row::kElements> run_chunks(GroupAttention<Row, kLoadedAlone>& group, const Chunks<T>& chunks) {
+  __shared__ float before[kAttentionPartial];
+  group.load(chunks.begin(0), group.even);
+  Softmax<Row::kElements> own;
+  for (int i = 0; i < chunks.count; ++i) {
+    store(own, before);
+    asm volatile("" ::: "memory");  // or the compiler keeps the numbers in registers
+    const auto next = group.run(chunks.begin(i), chunks.stop(i));
+    own = stored<Row::kElements>(before, [](const float* x) { return *x; });
+    own.merge(next);
+  }
+  return own;
+}
+/// Of chunks 0 … count − 1 that other blocks have left, merged as run_chunks merges them.
+template <int kElements>
+__device__ Softmax<kElements> merge_chunks(const float* partial, int count) {
+  const auto read = [](const float* x) { return __ldcg(x); };
+  auto all = stored<kElements>(partial, read);
+#pragma unroll 4
+  for (int i = 1; i < count; ++i) all.merge(stored<kElements>(partial + int64_t{i} * kAttentionPartial, read));
+  return all;
+}
 
-/// Of a block's warps, into partial; or where it is the only one of its query into o.
+/// Merges the groups of a block into o.
 template <class Row>
-__device__ void merge_warps(const Softmax<Row::kElements>& own, int width, float* partial, typename Row::Element* o) {
+__device__ void merge_groups(Softmax<Row::kElements> own, int width, typename Row::Element* o) {
   __shared__ float tops[kWarps], sums[kWarps], values[kWarps][256];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int offset = Row::kLanes; offset < 32; offset *= 2) own.merge_with_lane(offset);
   if (lane < Row::kLanes) {
     if (lane == 0) tops[warp] = own.top, sums[warp] = own.sum;
 #pragma unroll
@@ -154,49 +221,7 @@ __device__ void merge_warps(const Softmax<Row::kElements>& own, int width, float
     float total = 0;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) total += Softmax<1>::weight(tops[w], top) * values[w][i];
-    if (o)
-      o[i] = from_float<typename Row::Element>(total / sum);
-    else
-      partial[2 + i] = total;
-  }
-  if (!o && threadIdx.x == 0) partial[0] = top, partial[1] = sum;
-}
-
-/// Of a query's blocks, by all threads of the one that was done last: a warp takes 32 of them at a time, and the warps' sums are added in
-/// their order.
-template <class T>
-__device__ void merge_blocks(const float* partial, int count, int width, T* o) {
-  __shared__ float sums[kWarps], values[kWarps][256];
-  const int row = width + 2, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  float top = -INFINITY, sum = 0, acc[8] = {};
-  for (int s = threadIdx.x; s < count; s += kThreads) top = fmaxf(top, __ldcg(partial + int64_t{s} * row));
-  top = block_max(top);
-  for (int base = 32 * warp; base < count; base += kThreads) {
-    const float* own = partial + int64_t{base + lane} * row;
-    const float weight = base + lane < count ? exp2f(__ldcg(own) - top) : 0.0f;
-    if (base + lane < count) sum += weight * __ldcg(own + 1);
-#pragma unroll 8
-    for (int j = 0; j < min(32, count - base); ++j) {
-      const float w = __shfl_sync(0xffffffffu, weight, j);
-#pragma unroll
-      for (int c = 0; c < 8; ++c)
-        if (lane + 32 * c < width) acc[c] += w * __ldcg(partial + int64_t{base + j} * row + 2 + lane + 32 * c);
-    }
-  }
-  sum = warp_sum(sum);
-  if (lane == 0) sums[warp] = sum;
-#pragma unroll
-  for (int c = 0; c < 8; ++c)
-    if (lane + 32 * c < width) values[warp][lane + 32 * c] = acc[c];
-  __syncthreads();
-  float all = 0;
-#pragma unroll
-  for (int w = 0; w < kWarps; ++w) all += sums[w];
-  for (int i = threadIdx.x; i < width; i += kThreads) {
-    float total = 0;
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) total += values[w][i];
-    o[i] = from_float<T>(total / all);
+    o[i] = from_float<typename Row::Element>(total / sum);
   }
 }
 
@@ -214,25 +239,35 @@ __device__ bool is_last(unsigned* counter, int count) {
   return last;
 }
 
-/// Block (number among the query's blocks, batch_head, query of this pass).
-template <class Row>
-__global__ void __launch_bounds__(kThreads)
+/// Block (chunk of the query, or where kAlone 0; batch_head; query of this pass).
+template <class Row, bool kAlone>
+__global__ void __launch_bounds__(kThreads, kAlone && Row::kElements == Row::kVectorElements ? 6 : 1)
     attention_kernel(const CachedArgs<typename Row::Element> a, float* partial, int rows, unsigned* counters) {
   // The grid behind may begin and awaits this one. This one itself is launched behind the grid before: begun beside it, it was slower
   // (H100, 64 sequences of 2 100 tokens: 162 instead of 154 us).
   let_next_grid_begin();
-  const int batch_head = blockIdx.y, r = a.from + blockIdx.z, index = blockIdx.x;
+  const int batch_head = blockIdx.y, r = a.from + blockIdx.z;
   const auto head = a.head(batch_head, r);
-  const Blocks<typename Row::Element> blocks(a, head.t);
-  if (index >= blocks.count) return;
-  const int begin = max(a.low(head.t), (blocks.first + index) * kBlockKeys);
-  GroupAttention<Row> own(head, min(head.t + 1, (blocks.first + index + 1) * kBlockKeys));
-  own.run(begin);
-  auto* o = a.output(batch_head, r);
-  const int query = batch_head * rows + blockIdx.z;
-  float* all = partial + int64_t{query} * a.splits * (a.width + 2);
-  merge_warps<Row>(own.softmax, a.width, all + int64_t{index} * (a.width + 2), blocks.count == 1 ? o : nullptr);
-  if (blocks.count > 1 && is_last(counters + query, blocks.count)) merge_blocks(all, blocks.count, a.width, o);
+  const Chunks<typename Row::Element> chunks(a, head.t);
+  Softmax<Row::kElements> own;
+  if constexpr (kAlone) {
+    GroupAttention<Row, kLoadedAlone> group(head, head.t + 1);
+    own = run_chunks(group, chunks);
+  } else {
+    const int i = static_cast<int>(blockIdx.x);
+    if (i >= chunks.count) return;
+    GroupAttention<Row, kLoadedOfChunk> group(head, chunks.stop(i));
+    group.load(chunks.begin(i), group.even);
+    own = group.run(chunks.begin(i), chunks.stop(i));
+    if (chunks.count > 1) {
+      const int query = batch_head * rows + blockIdx.z;
+      float* all = partial + int64_t{query} * a.splits * kAttentionPartial;
+      store(own, all + int64_t{i} * kAttentionPartial);
+      if (!is_last(counters + query, chunks.count)) return;
+      own = merge_chunks<Row::kElements>(all, chunks.count);
+    }
+  }
+  merge_groups<Row>(own, a.width, a.output(batch_head, r));
 }
 
 /// Zero before and after a launch. One launch at a time uses them: all decoding of a device goes through one stream.
@@ -254,9 +289,10 @@ void cached_attention(Stream stream, const CachedTask& task, const Tensor& scrat
     using T = decltype(t);
     in_passes(cached_args<T>(task, scratch.dim(2)), scratch.dim(1), [&](const CachedArgs<T>& args, int64_t queries) {
       for_row_share<T>(task.shape.width, [&](auto row) {
+        using Row = decltype(row);
         const dim3 grid(static_cast<unsigned>(args.splits), static_cast<unsigned>(task.shape.sequences()), static_cast<unsigned>(queries));
-        attention_kernel<decltype(row)>
-            <<<grid, kThreads, 0, stream>>>(args, pointer<float>(scratch), static_cast<int>(scratch.dim(1)), counters);
+        const auto kernel = args.splits == 1 ? attention_kernel<Row, true> : attention_kernel<Row, false>;
+        kernel<<<grid, kThreads, 0, stream>>>(args, pointer<float>(scratch), static_cast<int>(scratch.dim(1)), counters);
       });
       check_launch();
     });

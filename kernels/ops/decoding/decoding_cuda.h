@@ -24,7 +24,15 @@ struct CachedTask {
 };
 
 /// Keys per block; what blocks found is merged in order.
-constexpr int64_t kAttentionKeys = 512, kSplitKeys = 256;
+constexpr int64_t kSplitKeys = 256;
+/// Keys per chunk of cached_attention, twice as many and so on for queries that see more than kMostChunks of them; a window may cut one
+/// more.
+constexpr int64_t kAttentionKeys = 512, kMostChunks = 32;
+/// Queries with which cached_attention takes a block for each; with fewer, a block for each chunk of each.
+constexpr int64_t kEnoughQueries = 512;
+/// Numbers that a block of cached_attention leaves of a chunk: for each of its 128 threads greatest score, sum of exponentials, and 8 of
+/// the unnormalised output.
+constexpr int64_t kAttentionPartial = 128 * (2 + 8);
 /// Queries per pass, which share one workspace; more queries take several passes.
 constexpr int64_t kSplitQueries = 8;
 /// Queries of all heads and sequences in a pass of cached_attention.
@@ -34,14 +42,15 @@ inline int64_t key_splits(const ScoreOptions& options, int64_t capacity, int64_t
   const int64_t all = (capacity + keys - 1) / keys;
   return options.window > 0 ? std::min(all, (options.window + keys - 1) / keys + 1) : all;
 }
-/// Per query and split of cached_attention: greatest score, sum of exponentials, unnormalised output. Throws DeviceError for more heads of
-/// sequences than kMostQueries.
+/// What blocks of cached_attention leave of the chunks of each query; nearly nothing where a block takes all chunks of one. Throws
+/// DeviceError for more heads of sequences than kMostQueries.
 inline Shape attention_scratch(const HeadShape& shape, const ScoreOptions& options, int64_t capacity) {
   const int64_t sequences = shape.sequences();
   if (sequences > kMostQueries)
     throw DeviceError("decoding on CUDA takes up to " + std::to_string(kMostQueries) + " heads of sequences at once");
-  return {sequences, std::min({shape.length, kSplitQueries, kMostQueries / sequences}), key_splits(options, capacity, kAttentionKeys),
-          shape.width + 2};
+  const int64_t rows = std::min({shape.length, kSplitQueries, kMostQueries / sequences});
+  if (sequences * rows >= kEnoughQueries) return {1, rows, 1, 1};
+  return {sequences, rows, std::min(key_splits(options, capacity, kAttentionKeys), kMostChunks + 1), kAttentionPartial};
 }
 /// Per query and split of cached_top1_element: greatest score and the key that has it.
 inline Shape split_scratch(const HeadShape& shape, const ScoreOptions& options, int64_t capacity) {
