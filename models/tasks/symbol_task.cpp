@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
+#include <unordered_map>
 
 #include "models/corpus/sha256.h"
 #include "models/entries.h"
@@ -48,9 +48,10 @@ nlohmann::json values_of(const std::string& name, const std::string& pointer) {
 
 /// Train, validation or test, by what is read.
 Split split_of(const SymbolExample& example) {
-  Sha256 sha;
-  for (const int32_t token : example.tokens) sha.update(static_cast<uint64_t>(token));
-  const int part = sha.finish()[0] % 10;
+  std::string bytes(8 * example.tokens.size(), '\0');  // of each token, little-endian
+  for (size_t i = 0; i < example.tokens.size(); ++i)
+    for (size_t byte = 0; byte < 8; ++byte) bytes[8 * i + byte] = static_cast<char>(static_cast<uint64_t>(example.tokens[i]) >> (8 * byte));
+  const int part = sha256(bytes)[0] % 10;
   return part == 0 ? Split::test : part == 1 ? Split::validation : Split::train;
 }
 
@@ -78,12 +79,15 @@ class SymbolSequences : public SequenceStore {
 
 std::vector<int64_t> Draws::different(int64_t count, int64_t n) {
   std::vector<int64_t> chosen;
-  std::map<int64_t, int64_t> moved;  // Fisher and Yates on 0 … n−1, of which only what was exchanged is kept
+  chosen.reserve(static_cast<size_t>(count));
+  std::unordered_map<int64_t, int64_t> moved;  // Fisher and Yates on 0 … n−1, of which only what was exchanged is kept
+  moved.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t j = between(i, n - 1);
-    const auto at = [&](int64_t k) { return moved.contains(k) ? moved.at(k) : k; };
-    chosen.push_back(at(j));
-    moved[j] = at(i);
+    const auto from = moved.find(i);
+    const auto [to, first] = moved.try_emplace(j, j);
+    chosen.push_back(to->second);
+    to->second = from == moved.end() ? i : from->second;
   }
   return chosen;
 }
@@ -113,6 +117,7 @@ SymbolDomain::SymbolDomain(const SymbolTask& task, std::string name, const std::
   vocabulary_ = task.vocabulary(values_, place);
   most_targets_ = task.most_targets(values_);
   make_ = task.maker(values_, seed_);
+  stream_ = task.id + " " + values_.dump() + " ";
 }
 
 std::string SymbolDomain::tokenizer() const { return task_.tokenizer.empty() ? "symbols:" + std::to_string(vocabulary_) : task_.tokenizer; }
@@ -128,7 +133,7 @@ bool SymbolDomain::reads(const std::string& tokenizer) const {
 }
 
 SymbolExample SymbolDomain::example(Split split, uint64_t index) const {
-  const std::string stream = task_.id + " " + values_.dump() + " " + to_string(split) + " " + std::to_string(index);
+  const std::string stream = stream_ + to_string(split) + " " + std::to_string(index);
   for (int draw = 0; draw < kMostDraws; ++draw) {
     Draws draws(seed_, stream + " " + std::to_string(draw));
     SymbolExample example = make_(draws, split == Split::train);

@@ -124,6 +124,7 @@ class SymbolDomain {
   int64_t length_ = 0, examples_ = 0, vocabulary_ = 0, most_targets_ = 0;
   uint64_t seed_ = 1;
   MakeExample make_;
+  std::string stream_;  ///< of random numbers, before the split and the number
 };
 
 /// The most targets of a sequence of any of these domains of a task. Throws UsageError as SymbolDomain does.

@@ -58,8 +58,9 @@ struct Trainer::Impl {
   EvaluationPass evaluation;
   ProbePass probes;
   StepRecord record;
-  uint64_t position;     ///< behind the last micro-batch that was trained on
-  bool fetched = false;  ///< the next one is there already
+  uint64_t position;            ///< behind the last micro-batch that was trained on
+  bool fetched = false;         ///< the next one is there already
+  int64_t fetched_targets = 0;  ///< of that one, other than kNoTarget
   bool stop_asked = false;
   int64_t evaluations = 0;
   std::vector<uint64_t> skipped;
@@ -93,18 +94,21 @@ struct Trainer::Impl {
   void fetch() {
     if (fetched) return;
     pass_over_skipped();
-    data->next(work.sequences(), work.tokens(), work.targets());
+    const std::span<int32_t> targets = work.targets();
+    data->next(work.sequences(), work.tokens(), targets);
+    fetched_targets = std::ssize(targets) - std::count(targets.begin(), targets.end(), kNoTarget);
     work.send_ahead();
     fetched = true;
   }
   /// That count, of the next step.
   int64_t targets_of_next_step() {
-    if (shared())
+    const int64_t sequences = sequences_of(record.step + 1);
+    if (shared()) {
       pass_over_skipped();
-    else
-      fetch();
-    const int64_t ahead = shared() ? 0 : work.sequences();
-    return data->targets(data->position() - static_cast<uint64_t>(ahead), sequences_of(record.step + 1));
+      return data->targets(data->position(), sequences);
+    }
+    fetch();
+    return fetched_targets + data->targets(data->position(), sequences - work.sequences());
   }
   void train_on_next() {
     fetch();
