@@ -40,4 +40,7 @@ function(saccade_cuda target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
   # The runtime is linked in; cuBLASLt is loaded when a GPU is used (kernels/cuda/runtime/cublas.cpp).
   target_link_libraries(${target} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  if(TARGET ${target}_shared)
+    target_link_libraries(${target}_shared PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+  endif()
 endfunction()

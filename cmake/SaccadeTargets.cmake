@@ -55,14 +55,12 @@ function(saccade_precompile target)
   endif()
 endfunction()
 
-# A room: every source below its folder. models and ui are OBJECT libraries because their files register themselves, and a
-# linker drops objects of a static library that nobody names.
+# A room: every source below its folder, as saccade_<room> for the programs that are installed and, made of the same objects, as shared library
+# saccade_<room>_shared for the many that test: with kernels for GPUs in it, each of those would have 200 MB. models and ui are OBJECT libraries
+# because their files register themselves, and a linker drops objects of a static library that nobody names.
 function(saccade_module name kind)
   cmake_parse_arguments(ARG "" "" "LINKS;PRECOMPILE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.cpp ${CMAKE_SOURCE_DIR}/${name}/*.h)
-  if(SACCADE_SHARED)
-    set(kind SHARED)
-  endif()
   add_library(saccade_${name} ${kind} ${sources})
   target_link_libraries(saccade_${name} PUBLIC saccade_options ${ARG_LINKS})
   saccade_precompile(saccade_${name} ${ARG_PRECOMPILE})
@@ -70,9 +68,16 @@ function(saccade_module name kind)
   if(name STREQUAL "ui")
     set_target_properties(saccade_${name} PROPERTIES AUTOMOC ON AUTORCC ON)
   endif()
+  if(SACCADE_TESTS)
+    add_library(saccade_${name}_shared SHARED $<TARGET_OBJECTS:saccade_${name}>)
+    list(TRANSFORM ARG_LINKS REPLACE "^(saccade_.+)$" "\\1_shared")
+    target_link_libraries(saccade_${name}_shared PUBLIC saccade_options ${ARG_LINKS})
+    set_target_properties(saccade_${name}_shared PROPERTIES LINKER_LANGUAGE CXX)
+  endif()
 endfunction()
 
-# Links a program with a room and all rooms below it (object libraries must be named by the program itself).
+# Links a program with a room and all rooms below it (object libraries must be named by the program itself); a program that tests links with
+# saccade_<room>_shared alone.
 function(saccade_link target room)
   set(rooms kernels models analysis ui)
   list(FIND rooms ${room} index)

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 sanitizers=$1 tests=${2:-.} name=$(echo "$1" | tr -d ,)
 build=build/sanitize-$name
 mkdir -p build
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DSACCADE_CUDA=OFF -DSACCADE_SHARED=ON \
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" -DSACCADE_CUDA=OFF \
   "-DSACCADE_SANITIZE=$sanitizers" >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 programs=$(ctest --test-dir "$build" -N -R "$tests" | sed -n 's/^ *Test *#[0-9]*: //p')
 targets=$(for program in $programs; do ninja -C "$build" -t query "$program" >/dev/null 2>&1 && echo "$program"; done || true)
