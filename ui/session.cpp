@@ -303,4 +303,9 @@ void Session::showSetting(const QString& pointer) {
   Q_EMIT settingRequested(pointer);
 }
 
+void Session::startFromPreset(const QString& path) {
+  showPage(QStringLiteral("configure"));
+  Q_EMIT presetRequested(path);
+}
+
 }  // namespace saccade::ui

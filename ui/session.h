@@ -60,10 +60,12 @@ class Session : public QObject {
   /// Opens items that a task asked a run, in Inspect, with the checkpoint that was scored. `items`: a JSON object with run, task, step, the
   /// items (number, words) to choose from, and which of them comes first (at).
   void inspectItems(const QString& directory, qint64 step, const QByteArray& items);
-  void showSetting(const QString& pointer);  ///< on the page that configures runs: "/training/steps"
+  void showSetting(const QString& pointer);   ///< on the page that configures runs: "/training/steps"
+  void startFromPreset(const QString& path);  ///< likewise
 
  Q_SIGNALS:
   void settingRequested(const QString& pointer);
+  void presetRequested(const QString& path);
   void duplicateRequested(const QString& directory);  ///< its configuration is to be written anew
   void forkRequested(const QString& directory);
   void itemsRequested(const QByteArray& items);

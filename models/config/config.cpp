@@ -57,25 +57,8 @@ std::vector<SymbolDomain> task_domains(const SymbolTask& task, const Json& names
   return domains;
 }
 
-/// Of a section whose task is given: domains as usual for it, symbols and length as its domains need them, where it says nothing else.
-void complete_task(Json& section) {
-  const auto is_list = [](const Json& list) {
-    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& name) { return name.is_string(); });
-  };
-  const SymbolTask& task = symbol_task(section.at("task").get<std::string>());
-  section.emplace("train", task.train);
-  section.emplace("ood", task.test);
-  section.emplace("corpus", "");
-  if (!is_list(section.at("train")) || !is_list(section.at("ood"))) return;  // the schema says so
-  int64_t length = 0, vocabulary = 0;
-  std::string tokenizer;
-  for (const char* kind : {"train", "ood"})
-    for (const SymbolDomain& domain : task_domains(task, section.at(kind), std::string("/data/") + kind)) {
-      if (std::string(kind) == "train") length = std::max(length, domain.length());
-      if (domain.vocabulary() > vocabulary) vocabulary = domain.vocabulary(), tokenizer = domain.tokenizer();
-    }
-  section.emplace("sequence_length", length);
-  section.emplace("tokenizer", tokenizer);
+bool names_task(const Json& section) {
+  return section.is_object() && section.contains("task") && section.at("task").is_string() && section.at("task") != "";
 }
 
 /// Of a task: that nothing of text is given, and that sequences and symbols suffice.
@@ -262,9 +245,7 @@ RunConfig resolve(const Json& object) {
   check_known_keys(object, names, "");
   RunConfig config = run_schema.read(object, "");
   Json given = object;
-  if (given.contains("data") && given["data"].is_object() && given["data"].contains("task") && given["data"]["task"].is_string() &&
-      given["data"]["task"] != "")
-    complete_task(given["data"]);
+  if (given.contains("data")) given["data"] = with_task_defaults(given["data"]);
   config.data = read_section(given, "data", data_schema);
   config.training = read_training(object);
   const bool capture_given = object.contains("training") && object.at("training").contains("capture_tokens");
@@ -322,6 +303,28 @@ void apply_overrides(Json& object, const std::vector<std::string>& overrides, co
 }
 
 }  // namespace
+
+Json with_task_defaults(Json section) {
+  if (!names_task(section)) return section;
+  const auto is_list = [](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& name) { return name.is_string(); });
+  };
+  const SymbolTask& task = symbol_task(section.at("task").get<std::string>());
+  section.emplace("train", task.train);
+  section.emplace("ood", task.test);
+  section.emplace("corpus", "");
+  if (!is_list(section.at("train")) || !is_list(section.at("ood"))) return section;  // the schema says so
+  int64_t length = 0, vocabulary = 0;
+  std::string tokenizer;
+  for (const char* kind : {"train", "ood"})
+    for (const SymbolDomain& domain : task_domains(task, section.at(kind), std::string("/data/") + kind)) {
+      if (std::string(kind) == "train") length = std::max(length, domain.length());
+      if (domain.vocabulary() > vocabulary) vocabulary = domain.vocabulary(), tokenizer = domain.tokenizer();
+    }
+  section.emplace("sequence_length", length);
+  section.emplace("tokenizer", tokenizer);
+  return section;
+}
 
 const Schema<DataConfig> data_schema{
     text_field("corpus", &DataConfig::corpus,

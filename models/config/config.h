@@ -108,6 +108,9 @@ RunConfig override_config(nlohmann::json stored, const std::string& origin, cons
 RunConfig load_config(const std::string& path, const std::vector<std::string>& overrides = {}, std::string* note = nullptr);
 /// Checks and resolves an already parsed object.
 RunConfig resolve_config(const nlohmann::json& object, const std::string& origin, std::string* note = nullptr);
+/// A section "data" that names a generated task: with domains as usual for it, symbols and length as its domains need them, where the
+/// section says nothing else. Any other section as it is. Throws UsageError where there is no such task or difficulty.
+nlohmann::json with_task_defaults(nlohmann::json section);
 /// The resolved form; parse_config(to_json(c).dump()) == c.
 nlohmann::json to_json(const RunConfig& config);
 

@@ -293,6 +293,66 @@ class ConfigureTest : public QObject {
     COMPARE_JSON(draft.value(field(draft, "/architecture/mixer")), Json("top1_chunk"));
   }
 
+  /// A task has no corpus beside it, and brings domains, symbols and a length; text has its own back once there is none.
+  void a_task_takes_the_place_of_text() {
+    ConfigDraft draft;
+    draft.start({{"data", {{"corpus", "mine"}, {"train", {"prose"}}, {"ood", {"law"}}, {"sequence_length", 128}}},
+                 {"training", {{"batch_tokens", 5120}}}});
+    const Json before = draft.json();
+    const auto has = [&](const std::string& pointer) {
+      const auto fields = draft.fields();
+      return std::any_of(fields.begin(), fields.end(), [&](const FormField& each) { return each.pointer == pointer; });
+    };
+    QVERIFY(has("/data/corpus"));
+    draft.set(field(draft, "/data/task"), "mqa");  // half typed: the form does not change under the hand
+    QVERIFY(has("/data/corpus"));
+    draft.set(field(draft, "/data/task"), "mqar");
+    QVERIFY(!has("/data/corpus") && !has("/data/packing") && has("/data/train"));
+    ConfigProblem problem;
+    const auto config = resolve(draft, &problem);
+    QVERIFY2(config.has_value(), problem.message.c_str());
+    for (const char* name : {"train", "ood", "tokenizer", "sequence_length"})
+      COMPARE_JSON(draft.value(field(draft, std::string("/data/") + name)), to_json(*config).at("data").at(name));
+
+    draft.set(field(draft, "/data/train"), Json{"length-64-pairs-4"});
+    const Json longer = draft.value(field(draft, "/data/sequence_length"));
+    draft.set(field(draft, "/data/sequence_length"), 512);
+    COMPARE_JSON(draft.value(field(draft, "/data/sequence_length")), Json(512));
+    draft.set(field(draft, "/data/sequence_length"), longer);
+    COMPARE_JSON(draft.value(field(draft, "/data/sequence_length")), longer);
+    draft.set(field(draft, "/data/train"), Json{"length-"});
+    QVERIFY(!has("/data/corpus"));
+    QVERIFY(!resolve(draft, &problem));
+    QCOMPARE(problem.pointer, std::string("/data/train"));
+
+    draft.set(field(draft, "/data/task"), "parity");
+    QVERIFY2(resolve(draft, &problem).has_value(), problem.message.c_str());
+    draft.set(field(draft, "/data/task"), "");
+    COMPARE_JSON(draft.json(), before);
+  }
+
+  /// Typed into the form, and the fields of text are gone, the task stands among the eight; the line is kept while the form is built anew.
+  void a_task_is_chosen_in_the_form() {
+    const QTemporaryDir folder;
+    ShownConfigure shown(folder.path());
+    QVERIFY(QTest::qWaitForWindowActive(shown.page.get()));
+    SettingsForm* form = shown.page->form();
+    form->showAll(true);
+    const auto press = [&](Qt::Key key, const QString& text) {
+      QTest::sendKeyEvent(QTest::Click, shown.page->focusWidget(), key, text, Qt::NoModifier);
+      QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
+    };
+    form->editor("/data/task")->findChild<QLineEdit*>()->setFocus();
+    for (const QChar c : QStringLiteral("mqar")) press(Qt::Key_unknown, c);
+    COMPARE_JSON(shown.page->draft().json(), (Json{{"data", {{"task", "mqar"}}}}));
+    QVERIFY(!form->editor("/data/corpus"));
+    form->showAll(false);
+    QVERIFY(form->editor("/data/task")->isVisible());
+    for (int i = 0; i < 4; ++i) press(Qt::Key_Backspace, {});
+    COMPARE_JSON(shown.page->draft().json(), Json::object());
+    QVERIFY(form->editor("/data/corpus") && form->editor("/data/corpus")->isVisible());
+  }
+
   /// What the form shows is what the config resolves to.
   void mixers_bring_their_usual_block() {
     ConfigDraft draft;

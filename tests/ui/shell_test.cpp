@@ -111,7 +111,7 @@ class ShellTest : public QObject {
     QCOMPARE(width_in(1920, 350), 350);
   }
 
-  /// Ctrl+K finds pages, actions, runs and settings by their words, and does what is chosen.
+  /// Ctrl+K finds pages, actions, runs, presets and settings by their words, and does what is chosen.
   void the_palette_finds_and_does() {
     const QTemporaryDir folder;
     write_fixture(folder.filePath(QStringLiteral("first")).toStdString(), {});
@@ -144,6 +144,10 @@ class ShellTest : public QObject {
     search(QStringLiteral("sequence length"));
     QTRY_COMPARE(settings.size(), 1);
     QCOMPARE(settings[0][0].toString(), QStringLiteral("/data/sequence_length"));
+    QSignalSpy presets(&session, &Session::presetRequested);
+    search(QStringLiteral("mqar tiny preset"));
+    QTRY_COMPARE(presets.size(), 1);
+    QVERIFY2(presets[0][0].toString().endsWith(QStringLiteral("mqar-tiny.json")), qPrintable(presets[0][0].toString()));
     QCOMPARE(window.page(), QStringLiteral("configure"));
     search(QStringLiteral("theme dark").mid(6));
     QTRY_VERIFY(isDark(QApplication::palette()));

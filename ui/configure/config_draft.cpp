@@ -7,6 +7,7 @@
 #include "models/architectures/stack.h"
 #include "models/optimizers/registry.h"
 #include "models/schedules/registry.h"
+#include "models/tasks/symbol_task.h"
 #include "ui/configure/json_position.h"
 
 namespace saccade::ui {
@@ -64,6 +65,16 @@ bool readable_stack(const Json& architecture) {
   } catch (const Error&) {
     return false;
   }
+}
+
+std::string task_of(const Json& config) {
+  const Json data = config.value("data", Json::object());
+  return data.is_object() && data.contains("task") && data.at("task").is_string() ? data.at("task").get<std::string>() : std::string();
+}
+
+bool known_task(const std::string& name) {
+  const auto& all = symbol_tasks();
+  return std::any_of(all.begin(), all.end(), [&](const SymbolTask* task) { return task->id == name; });
 }
 
 bool known(const std::string& id) {
@@ -143,12 +154,35 @@ std::vector<FormField> ConfigDraft::architectureFields() const {
   return list;
 }
 
-std::vector<FormField> ConfigDraft::fields() const {
-  std::vector<FormField> list = architectureFields();
+/// A generated task takes the place of a corpus and has domains, symbols and a length of its own as defaults.
+std::vector<FormField> ConfigDraft::dataFields() const {
+  static const std::set<std::string> of_text{"corpus", "packing", "min_document_tokens", "max_document_tokens"};
+  static const std::set<std::string> by_task{"train", "ood", "sequence_length", "tokenizer"};
+  const bool task = known_task(task_of(json_));
+  Json usual = Json::object();
+  if (task) {
+    Json domains = json_.at("data");
+    for (const char* follows : {"sequence_length", "tokenizer"}) domains.erase(follows);
+    try {
+      usual = with_task_defaults(domains);
+    } catch (const Error&) {  // a difficulty mistyped; resolve() reports it
+    }
+    usual["train"] = symbol_task(task_of(json_)).train;
+    usual["ood"] = symbol_task(task_of(json_)).test;
+  }
+  std::vector<FormField> list;
   for (Setting& setting : data_schema.settings()) {
+    if (task && of_text.count(setting.name)) continue;
+    if (by_task.count(setting.name) && usual.contains(setting.name)) setting.default_value = usual.at(setting.name);
     const std::string pointer = "/data/" + setting.name;
     list.push_back({std::move(setting), pointer, "Data"});
   }
+  return list;
+}
+
+std::vector<FormField> ConfigDraft::fields() const {
+  std::vector<FormField> list = architectureFields();
+  for (FormField& field : dataFields()) list.push_back(std::move(field));
   const std::string optimizer_id = chosen_in_training("optimizer"), schedule_id = chosen_in_training("schedule");
   std::set<std::string> of_entries;
   for (const Setting& setting : optimizer(optimizer_id).settings) of_entries.insert(setting.name);
@@ -182,10 +216,26 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 }
 
 void ConfigDraft::set(const FormField& field, const Json& value) {
+  const std::string task_before = task_of(json_);
   put(field.pointer, value, field.setting.default_value);
   if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer" || field.pointer == "/architecture/layers")
     keep_fitting_settings("architecture");
   if (field.pointer == "/training/optimizer" || field.pointer == "/training/schedule") keep_fitting_settings("training");
+  if (field.pointer == "/data/task" && task_of(json_) != task_before) exchange_data(task_before);
+}
+
+/// Text and a task have no domains in common, nor have two tasks.
+void ConfigDraft::exchange_data(const std::string& task_before) {
+  Json data = json_.value("data", Json::object());
+  const Json task = data.contains("task") ? Json{{"task", data.at("task")}} : Json::object();
+  data.erase("task");
+  if (task_before.empty()) aside_["data"] = data;
+  Json now = task_of(json_).empty() ? aside_.value("data", Json::object()) : Json::object();
+  now.update(task);
+  if (now.empty())
+    json_.erase("data");
+  else
+    json_["data"] = now;
 }
 
 void ConfigDraft::keep_fitting_settings(const std::string& section) {

@@ -37,7 +37,7 @@ class ConfigDraft {
   Json value(const FormField& field) const;
   Json preset_value(const FormField& field) const;
   bool changed(const FormField& field) const { return value(field) != preset_value(field); }
-  /// Settings that the new block, mixer, optimizer or schedule does not have are put aside, and come back with it.
+  /// Settings that the new block, mixer, optimizer, schedule or task does not have are put aside, and come back with it.
   void set(const FormField& field, const Json& value);
   void reset(const FormField& field) { set(field, preset_value(field)); }
   int changes() const;
@@ -46,11 +46,13 @@ class ConfigDraft {
   std::string chosen(const char* key) const;
   std::vector<FormField> architectureFields() const;
   std::vector<FormField> stackFields(const Json& architecture) const;
+  std::vector<FormField> dataFields() const;
   void put(const std::string& pointer, const Json& value, const Json& default_value);
   std::string chosen_in_training(const char* key) const;
   void keep_fitting_settings(const std::string& section);
+  void exchange_data(const std::string& task_before);
 
-  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();  ///< aside_: by section
+  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();  ///< aside_: by section; what text had under "data"
   bool keeps_model_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include "models/config_text.h"
+#include "models/tasks/symbol_task.h"
 #include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
@@ -105,7 +106,9 @@ ConfigurePage::ConfigurePage(Session& session, QWidget* parent)
 
   connectEditors();
   connectSession();
-  form_->setProposals("/data/tokenizer", {QStringLiteral("bytes"), QStringLiteral("bpe:4096"), QStringLiteral("unigram:4096")});
+  QStringList tasks;
+  for (const SymbolTask* task : symbol_tasks()) tasks << QString::fromStdString(task->id);
+  form_->setProposals("/data/task", tasks);
   form_->setProposals("/device", {QStringLiteral("auto"), QStringLiteral("cpu"), QStringLiteral("cuda")});
   addActions(layers_->actions());  // so that the palette finds them
   fillPresets();
@@ -142,7 +145,7 @@ void ConfigurePage::connectEditors() {
     config_.reset();
     json_->setProblem(why);
     plan_->setNoConfig(why);
-    proposeDomains();
+    proposeData();
     start_->setEnabled(false);
   });
   connect(batch_, &FirstBatch::corporaKnown, this, [this](const std::vector<CorpusSummary>& corpora) {
@@ -150,7 +153,7 @@ void ConfigurePage::connectEditors() {
     for (const CorpusSummary& corpus : corpora) names << QString::fromStdString(corpus.name);
     form_->setProposals("/data/corpus", names);
     corpora_ = corpora;
-    proposeDomains();
+    proposeData();
   });
   connect(ood_, &QPushButton::clicked, this, [this] {
     nlohmann::json config = draft_.json();
@@ -184,6 +187,7 @@ void ConfigurePage::connectSession() {
   connect(fork_, &ForkBar::stepChanged, this, &ConfigurePage::follow);
   connect(&session_, &Session::runBegan, this, [this](const QString& run) { endStart(run, {}); });
   connect(&session_, &Session::startFailed, this, &ConfigurePage::endStart);
+  connect(&session_, &Session::presetRequested, this, &ConfigurePage::choosePreset);
   connect(&session_, &Session::settingRequested, this, [this](const QString& pointer) {
     showView(QStringLiteral("form"));
     form_->reveal(pointer.toStdString());
@@ -373,24 +377,36 @@ void ConfigurePage::follow() {
   start_->setText(forked ? tr("Start fork") : tr("Start run"));
   start_->setEnabled(config_.has_value() && starting_.isEmpty());
   if (starting_.isEmpty()) outcome_->say({});
-  proposeDomains();
+  proposeData();
   if (!config_) return plan_->setNoConfig(QString::fromStdString(problem.message));
   plan_->setConfig(*config_, forked ? fork_->step() : 0);
   batch_->setConfig(*config_);
 }
 
-void ConfigurePage::proposeDomains() {
-  const nlohmann::json text = draft_.json().value("data", nlohmann::json::object());
-  const std::string wanted = text.is_object() && text.contains("corpus") && text.at("corpus").is_string()
-                                 ? text.at("corpus").get<std::string>()
-                                 : DataConfig{}.corpus;
-  QStringList domains;
-  for (const CorpusSummary& corpus : corpora_)
-    if (corpus.name == wanted)
-      for (const DomainInfo& domain : corpus.domains) domains << QString::fromStdString(domain.name);
-  form_->setProposals("/data/train", domains);
-  form_->setProposals("/data/ood", domains);
-  proposeOod(domains);
+/// Domains and symbols of the task that is written, else those of the corpus.
+void ConfigurePage::proposeData() {
+  const nlohmann::json section = draft_.json().value("data", nlohmann::json::object());
+  const auto written = [&](const char* key, const std::string& usual) {
+    return section.is_object() && section.contains(key) && section.at(key).is_string() ? section.at(key).get<std::string>() : usual;
+  };
+  const std::string task_id = written("task", {}), corpus_name = written("corpus", DataConfig{}.corpus);
+  std::vector<std::string> domains;
+  QStringList tokenizers;
+  if (task_id.empty()) {
+    tokenizers << QStringLiteral("bytes") << QStringLiteral("bpe:4096") << QStringLiteral("unigram:4096");
+    for (const CorpusSummary& corpus : corpora_)
+      if (corpus.name == corpus_name)
+        for (const DomainInfo& domain : corpus.domains) domains.push_back(domain.name);
+  }
+  for (const SymbolTask* task : symbol_tasks())
+    if (task->id == task_id)
+      for (const auto& names : {task->train, task->test}) domains.insert(domains.end(), names.begin(), names.end());
+  QStringList names;
+  for (const std::string& name : domains) names << QString::fromStdString(name);
+  form_->setProposals("/section/train", names);
+  form_->setProposals("/section/ood", names);
+  form_->setProposals("/section/tokenizer", tokenizers);
+  proposeOod(names);
 }
 
 /// A run of which no domain is out of distribution says nothing of what this program is for: others of its corpus are a click away.

@@ -53,7 +53,7 @@ class ConfigurePage : public QWidget {
   void shareHeight();
   void follow();
   void restore();
-  void proposeDomains();
+  void proposeData();
   void proposeOod(const QStringList& domains);
   void fork(const QString& run, qint64 step);
   void endFork();

@@ -19,24 +19,17 @@ constexpr const char* kFirst = "";  ///< group of the settings that stand first
 /// The eight settings that a first run needs, in the order in which they are shown: those marked, and as many of the others as are missing.
 std::vector<FormField> first_fields(const std::vector<FormField>& fields) {
   constexpr size_t kWanted = 8;
-  static const std::pair<std::string, bool> order[] = {{"/architecture/mixer", true},
-                                                       {"/architecture/block", false},
-                                                       {"/architecture/layers", true},
-                                                       {"/architecture/depth", false},
-                                                       {"/architecture/width", true},
-                                                       {"/architecture/heads", false},
-                                                       {"/data/corpus", true},
-                                                       {"/data/train", false},
-                                                       {"/data/ood", false},
-                                                       {"/data/sequence_length", true},
-                                                       {"/training/batch_tokens", true},
-                                                       {"/training/steps", true},
-                                                       {"/training/learning_rate", true},
-                                                       {"/training/schedule", false},
-                                                       {"/training/seed", false}};
   const auto find = [&](const std::string& pointer) {
     return std::find_if(fields.begin(), fields.end(), [&](const FormField& field) { return field.pointer == pointer; });
   };
+  const bool of_task = find("/data/corpus") == fields.end();  // which takes the place of a corpus
+  const std::pair<std::string, bool> order[] = {
+      {"/architecture/mixer", true},  {"/architecture/block", false},    {"/architecture/layers", true},
+      {"/architecture/depth", false}, {"/architecture/width", true},     {"/architecture/heads", false},
+      {"/data/corpus", true},         {"/data/task", of_task},           {"/data/train", false},
+      {"/data/ood", false},           {"/data/sequence_length", true},   {"/training/batch_tokens", true},
+      {"/training/steps", true},      {"/training/learning_rate", true}, {"/training/schedule", false},
+      {"/training/seed", false}};
   std::set<std::string> chosen;
   for (const bool marked : {true, false})
     for (const auto& [pointer, first] : order)
@@ -61,7 +54,7 @@ std::vector<FormField> arranged(const std::vector<FormField>& fields) {
 
 bool same_field(const FormField& a, const FormField& b) {
   return a.pointer == b.pointer && a.group == b.group && a.setting.choices == b.setting.choices && a.setting.minimum == b.setting.minimum &&
-         a.setting.maximum == b.setting.maximum;
+         a.setting.maximum == b.setting.maximum && a.setting.default_value == b.setting.default_value;
 }
 
 }  // namespace

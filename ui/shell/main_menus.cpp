@@ -12,6 +12,7 @@
 #include <functional>
 
 #include "ui/configure/config_draft.h"
+#include "ui/configure/presets.h"
 #include "ui/page.h"
 #include "ui/run_actions.h"
 #include "ui/run_list.h"
@@ -81,7 +82,7 @@ void MainWindow::makeMenus() {
   stack_->addWidget(empty_);
 }
 
-/// All that the palette finds: what the menus hold, and with it every page, every run and every setting.
+/// All that the palette finds: what the menus hold, and with it every page, every run, every preset and every setting.
 std::vector<Command> MainWindow::commands() {
   std::vector<Command> found;
   const std::function<void(const QMenu*)> take = [&](const QMenu* menu) {
@@ -108,6 +109,8 @@ std::vector<Command> MainWindow::commands() {
                          session_.setCurrentRun(directory);
                        }});
   }
+  for (const Preset& preset : presets())
+    found.push_back({tr("preset"), preset.title, {}, [this, path = preset.path] { session_.startFromPreset(path); }});
   for (const FormField& field : ConfigDraft().fields()) {
     const QString pointer = QString::fromStdString(field.pointer);
     found.push_back({tr("setting"),

@@ -37,7 +37,7 @@ CommandPalette::CommandPalette(std::vector<Command> commands, QWidget* window)
   setFrameShape(QFrame::StyledPanel);
   setAutoFillBackground(true);
   setAccessibleName(tr("Search or run a command"));
-  line_->setPlaceholderText(tr("Page, action, run or setting"));
+  line_->setPlaceholderText(tr("Page, action, run, preset or setting"));
   line_->setAccessibleName(tr("Search or run a command"));
   line_->installEventFilter(this);
   list_->setAccessibleName(tr("What matches"));
