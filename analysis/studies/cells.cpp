@@ -7,6 +7,7 @@
 #include "analysis/studies/equal.h"
 #include "kernels/engine/error.h"
 #include "models/architectures/registry.h"
+#include "models/config/presets.h"
 #include "models/config_text.h"
 #include "models/corpus/sha256.h"
 

@@ -11,6 +11,7 @@
 #include "analysis/comparison/tuning.h"
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
+#include "models/config/presets.h"
 #include "models/config_text.h"
 #include "models/resources.h"
 #include "models/settings.h"
@@ -370,17 +371,6 @@ const std::vector<std::string>& study_figures() {
   static const std::vector<std::string> names{"ood-against-pretraining", "tuning", "loss-by-setting", "best-by-setting",
                                               "entropy-by-setting"};
   return names;
-}
-
-Json preset_config(const std::string& name) {
-  const fs::path folder = resource_folder() / "presets", file = folder / (name + ".json");
-  std::error_code error;
-  if (name.find('/') == std::string::npos && fs::exists(file, error)) return parse_json_text(read_text(file), file.string());
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  const std::string near = nearest_name(name, names);
-  throw UsageError("there is no preset \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
 Study parse_study(const std::string& text, const std::string& origin, const std::string& name) {

@@ -76,7 +76,4 @@ std::filesystem::path find_study(const std::string& name_or_file);
 /// Names of the studies that come with the program, sorted.
 std::vector<std::string> shipped_studies();
 
-/// A preset's config as it was written. Throws UsageError that suggests a name.
-nlohmann::json preset_config(const std::string& name);
-
 }  // namespace saccade

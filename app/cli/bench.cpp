@@ -187,7 +187,7 @@ const RegisterCommand command{
        app.add_option("--preset", options->presets, "Training step to time, a micro-batch on each rank:" + names_of(step_presets()))
            ->default_str("2m-cpu");
        app.add_option("--config", options->configs,
-                      "Config file whose training step, or with --decode whose decoding, to time, on --device, with random tokens");
+                      "Config file or preset whose training step, or with --decode whose decoding, to time, on --device, with random tokens");
        app.add_option("--set", options->overrides, "Override a value in it: --set data.sequence_length=4096")
            ->type_name("KEY=VALUE")
            ->expected(1)

@@ -1,9 +1,11 @@
 #include "app/cli/config_options.h"
 
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 
 #include "app/cli/command.h"
+#include "models/config/presets.h"
 
 namespace saccade::cli {
 
@@ -17,15 +19,16 @@ RunConfig ConfigOptions::load() const {
 }
 
 RunConfig load_config_file(const std::string& path, const std::vector<std::string>& overrides) {
+  const bool named = !path.ends_with(".json") && path.find('/') == std::string::npos && !std::filesystem::exists(path);
   std::string note;
-  RunConfig config = load_config(path, overrides, &note);
+  RunConfig config = load_config(named ? preset_file(path).string() : path, overrides, &note);
   if (!note.empty()) say(note);
   return config;
 }
 
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app) {
   auto options = std::make_shared<ConfigOptions>();
-  app.add_option("CONFIG", options->path, "Config file (JSON), - for standard input")->required();
+  app.add_option("CONFIG", options->path, "Config file (JSON), a preset's name, - for standard input")->required();
   app.add_option("--set", options->overrides, "Override a value: --set training.seed=2")
       ->type_name("KEY=VALUE")
       ->expected(1)

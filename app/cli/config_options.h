@@ -14,7 +14,7 @@ struct ConfigOptions {
 };
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app);
 
-/// load_config; says which settings have old names, on standard error.
+/// load_config of a file or, where there is no file so called, of a preset by name; says which settings have old names, on standard error.
 RunConfig load_config_file(const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace saccade::cli

@@ -270,7 +270,7 @@ const RegisterCommand command{
        app.require_subcommand(1);
        declare("list", "Entries, order, and who works them off.", list_queues, [](CLI::App&, const Shared&) {});
        declare("add", "Add a config to train, a stopped run, or a study.", add, [](CLI::App& sub, const Shared& o) {
-         sub.add_option("CONFIG-OR-FOLDER", o->entry, "Config file, run directory or study folder")->required();
+         sub.add_option("CONFIG-OR-FOLDER", o->entry, "Config file, preset, run directory or study folder")->required();
          sub.add_option("--out,-o", o->out, "Run directory to create, for a config");
          sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2")->allow_extra_args(false);
          add_jobs(sub, o);

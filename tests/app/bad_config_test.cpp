@@ -92,6 +92,7 @@ class BadConfigTest : public QObject {
     row("no object", {"plan", file("list.json")}, 2, "expected an object");
     row("empty config", {"plan", file("empty.json")}, 2, "empty.json:1:1: not JSON");
     row("missing config", {"plan", file("none.json")}, 2, "none.json cannot be read");
+    row("no such preset", {"plan", "mqar-tinny"}, 2, "there is no preset \"mqar-tinny\"; did you mean \"mqar-tiny\"?");
     row("config is a pipe", {"plan", file("pipe")}, 2, "is no regular file");
     row("config is a device", {"plan", "/dev/zero"}, 2, "is no regular file");
     row("config without an end", {"plan", file("sparse.json")}, 2, "has more than 16 MiB");

@@ -38,6 +38,20 @@ class TrainCliTest : public QObject {
     QVERIFY(quiet.code == 0 && quiet.err.isEmpty() && quiet.out.contains("quiet: finished at step 12 of 12"));
   }
 
+  /// A preset goes by its name, one that the user saved likewise; a file so called comes first.
+  void presets_go_by_their_names() {
+    const auto parameters = [&](const QString& config, int width) {
+      const auto plan = program_.run({"--json", "plan", config, "--set", QStringLiteral("architecture.width=%1").arg(width)});
+      return plan.code == 0 ? plan.json()["parameters"].get<int64_t>() : -1;
+    };
+    const QString shipped = qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/resources/presets/mqar-tiny.json";
+    QVERIFY(parameters(shipped, 32) > 0);
+    QCOMPARE(parameters("mqar-tiny", 32), parameters(shipped, 32));
+    QVERIFY(QDir().mkpath(program_.path("data/presets")));
+    program_.write("data/presets/own.json", R"({"architecture": {"layers": 1}, "data": {"task": "mqar"}})");
+    QVERIFY(parameters("own", 16) > 0 && parameters("own", 16) < parameters("own", 32));
+  }
+
   void a_run_is_never_overwritten() {
     const QByteArray before = program_.contents("first");
     const auto again = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("first")});
