@@ -19,7 +19,8 @@ RunConfig ConfigOptions::load() const {
 }
 
 RunConfig load_config_file(const std::string& path, const std::vector<std::string>& overrides) {
-  const bool named = !path.ends_with(".json") && path.find('/') == std::string::npos && !std::filesystem::exists(path);
+  std::error_code error;
+  const bool named = !path.ends_with(".json") && path.find('/') == std::string::npos && !std::filesystem::exists(path, error);
   std::string note;
   RunConfig config = load_config(named ? preset_file(path).string() : path, overrides, &note);
   if (!note.empty()) say(note);

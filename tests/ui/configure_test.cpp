@@ -1,6 +1,7 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMenu>
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QSettings>
@@ -15,6 +16,7 @@
 #include "kernels/engine/error.h"
 #include "models/config/old_names.h"
 #include "models/corpus/vocabulary.h"
+#include "models/tasks/symbol_task.h"
 #include "models/training/run_cost.h"
 #include "tests/analysis/fixture.h"
 #include "tests/ui/configure_page_fixture.h"
@@ -346,11 +348,25 @@ class ConfigureTest : public QObject {
     for (const QChar c : QStringLiteral("mqar")) press(Qt::Key_unknown, c);
     COMPARE_JSON(shown.page->draft().json(), (Json{{"data", {{"task", "mqar"}}}}));
     QVERIFY(!form->editor("/data/corpus"));
+    const auto proposed = [&](const std::string& pointer) {
+      QStringList names;
+      if (const auto* menu = form->editor(pointer)->findChild<QMenu*>())
+        for (const QAction* action : menu->actions()) names << action->text();
+      return names;
+    };
+    QVERIFY(proposed("/data/task").contains(QStringLiteral("parity")));
+    const SymbolTask& task = symbol_task("mqar");
+    for (const char* pointer : {"/data/train", "/data/ood"})
+      for (const auto& names : {task.train, task.test})
+        for (const std::string& name : names) QVERIFY(proposed(pointer).contains(QString::fromStdString(name)));
+    QCOMPARE(proposed("/data/tokenizer"), QStringList());
     form->showAll(false);
     QVERIFY(form->editor("/data/task")->isVisible());
     for (int i = 0; i < 4; ++i) press(Qt::Key_Backspace, {});
     COMPARE_JSON(shown.page->draft().json(), Json::object());
     QVERIFY(form->editor("/data/corpus") && form->editor("/data/corpus")->isVisible());
+    QVERIFY(proposed("/data/tokenizer").contains(QStringLiteral("bpe:4096")));
+    QVERIFY(!proposed("/data/train").contains(QString::fromStdString(task.train.front())));
   }
 
   /// What the form shows is what the config resolves to.

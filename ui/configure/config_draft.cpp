@@ -67,16 +67,6 @@ bool readable_stack(const Json& architecture) {
   }
 }
 
-std::string task_of(const Json& config) {
-  const Json data = config.value("data", Json::object());
-  return data.is_object() && data.contains("task") && data.at("task").is_string() ? data.at("task").get<std::string>() : std::string();
-}
-
-bool known_task(const std::string& name) {
-  const auto& all = symbol_tasks();
-  return std::any_of(all.begin(), all.end(), [&](const SymbolTask* task) { return task->id == name; });
-}
-
 bool known(const std::string& id) {
   const auto& all = architectures();
   return std::any_of(all.begin(), all.end(), [&](const Architecture* a) { return a->id == id; });
@@ -88,6 +78,17 @@ void ConfigDraft::start(const Json& preset) {
   preset_ = preset;
   json_ = preset;
   aside_ = Json::object();
+}
+
+std::string ConfigDraft::written_in_data(const char* key, const std::string& usual) const {
+  const Json data = json_.value("data", Json::object());
+  return data.is_object() && data.contains(key) && data.at(key).is_string() ? data.at(key).get<std::string>() : usual;
+}
+
+const SymbolTask* ConfigDraft::task() const {
+  const auto& all = symbol_tasks();
+  const auto found = std::find_if(all.begin(), all.end(), [name = task_name()](const SymbolTask* each) { return each->id == name; });
+  return found == all.end() ? nullptr : *found;
 }
 
 std::string ConfigDraft::chosen(const char* key) const {
@@ -158,21 +159,21 @@ std::vector<FormField> ConfigDraft::architectureFields() const {
 std::vector<FormField> ConfigDraft::dataFields() const {
   static const std::set<std::string> of_text{"corpus", "packing", "min_document_tokens", "max_document_tokens"};
   static const std::set<std::string> by_task{"train", "ood", "sequence_length", "tokenizer"};
-  const bool task = known_task(task_of(json_));
+  const SymbolTask* chosen_task = task();
   Json usual = Json::object();
-  if (task) {
+  if (chosen_task) {
     Json domains = json_.at("data");
     for (const char* follows : {"sequence_length", "tokenizer"}) domains.erase(follows);
     try {
       usual = with_task_defaults(domains);
     } catch (const Error&) {  // a difficulty mistyped; resolve() reports it
     }
-    usual["train"] = symbol_task(task_of(json_)).train;
-    usual["ood"] = symbol_task(task_of(json_)).test;
+    usual["train"] = chosen_task->train;
+    usual["ood"] = chosen_task->test;
   }
   std::vector<FormField> list;
   for (Setting& setting : data_schema.settings()) {
-    if (task && of_text.count(setting.name)) continue;
+    if (chosen_task && of_text.count(setting.name)) continue;
     if (by_task.count(setting.name) && usual.contains(setting.name)) setting.default_value = usual.at(setting.name);
     const std::string pointer = "/data/" + setting.name;
     list.push_back({std::move(setting), pointer, "Data"});
@@ -216,22 +217,22 @@ void ConfigDraft::put(const std::string& pointer, const Json& value, const Json&
 }
 
 void ConfigDraft::set(const FormField& field, const Json& value) {
-  const std::string task_before = task_of(json_);
+  const std::string task_before = task_name();
   put(field.pointer, value, field.setting.default_value);
   if (field.pointer == "/architecture/block" || field.pointer == "/architecture/mixer" || field.pointer == "/architecture/layers")
     keep_fitting_settings("architecture");
   if (field.pointer == "/training/optimizer" || field.pointer == "/training/schedule") keep_fitting_settings("training");
-  if (field.pointer == "/data/task" && task_of(json_) != task_before) exchange_data(task_before);
+  if (field.pointer == "/data/task" && task_name() != task_before) exchange_data(task_before);
 }
 
 /// Text and a task have no domains in common, nor have two tasks.
 void ConfigDraft::exchange_data(const std::string& task_before) {
   Json data = json_.value("data", Json::object());
-  const Json task = data.contains("task") ? Json{{"task", data.at("task")}} : Json::object();
+  const Json named = data.contains("task") ? Json{{"task", data.at("task")}} : Json::object();
   data.erase("task");
   if (task_before.empty()) aside_["data"] = data;
-  Json now = task_of(json_).empty() ? aside_.value("data", Json::object()) : Json::object();
-  now.update(task);
+  Json now = task_name().empty() ? aside_.value("data", Json::object()) : Json::object();
+  now.update(named);
   if (now.empty())
     json_.erase("data");
   else

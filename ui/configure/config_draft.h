@@ -7,6 +7,10 @@
 #include "models/config/config.h"
 #include "models/settings.h"
 
+namespace saccade {
+struct SymbolTask;
+}
+
 namespace saccade::ui {
 
 /// A setting at its place in the config.
@@ -41,9 +45,15 @@ class ConfigDraft {
   void set(const FormField& field, const Json& value);
   void reset(const FormField& field) { set(field, preset_value(field)); }
   int changes() const;
+  /// Name of the generated task that is written, known or not; empty: text.
+  std::string task_name() const { return written_in_data("task", {}); }
+  const SymbolTask* task() const;  ///< null where there is none so called
+  /// The corpus that is written, else the usual one.
+  std::string corpus() const { return written_in_data("corpus", DataConfig{}.corpus); }
 
  private:
   std::string chosen(const char* key) const;
+  std::string written_in_data(const char* key, const std::string& usual) const;
   std::vector<FormField> architectureFields() const;
   std::vector<FormField> stackFields(const Json& architecture) const;
   std::vector<FormField> dataFields() const;

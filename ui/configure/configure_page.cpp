@@ -383,30 +383,22 @@ void ConfigurePage::follow() {
   batch_->setConfig(*config_);
 }
 
-/// Domains and symbols of the task that is written, else those of the corpus.
+/// Domains of the task that is written, else those of the corpus and tokenizers for it.
 void ConfigurePage::proposeData() {
-  const nlohmann::json section = draft_.json().value("data", nlohmann::json::object());
-  const auto written = [&](const char* key, const std::string& usual) {
-    return section.is_object() && section.contains(key) && section.at(key).is_string() ? section.at(key).get<std::string>() : usual;
-  };
-  const std::string task_id = written("task", {}), corpus_name = written("corpus", DataConfig{}.corpus);
-  std::vector<std::string> domains;
-  QStringList tokenizers;
-  if (task_id.empty()) {
+  QStringList domains, tokenizers;
+  if (draft_.task_name().empty()) {
     tokenizers << QStringLiteral("bytes") << QStringLiteral("bpe:4096") << QStringLiteral("unigram:4096");
     for (const CorpusSummary& corpus : corpora_)
-      if (corpus.name == corpus_name)
-        for (const DomainInfo& domain : corpus.domains) domains.push_back(domain.name);
+      if (corpus.name == draft_.corpus())
+        for (const DomainInfo& domain : corpus.domains) domains << QString::fromStdString(domain.name);
   }
-  for (const SymbolTask* task : symbol_tasks())
-    if (task->id == task_id)
-      for (const auto& names : {task->train, task->test}) domains.insert(domains.end(), names.begin(), names.end());
-  QStringList names;
-  for (const std::string& name : domains) names << QString::fromStdString(name);
-  form_->setProposals("/section/train", names);
-  form_->setProposals("/section/ood", names);
-  form_->setProposals("/section/tokenizer", tokenizers);
-  proposeOod(names);
+  if (const SymbolTask* task = draft_.task())
+    for (const auto& names : {task->train, task->test})
+      for (const std::string& name : names) domains << QString::fromStdString(name);
+  form_->setProposals("/data/train", domains);
+  form_->setProposals("/data/ood", domains);
+  form_->setProposals("/data/tokenizer", tokenizers);
+  proposeOod(domains);
 }
 
 /// A run of which no domain is out of distribution says nothing of what this program is for: others of its corpus are a click away.
