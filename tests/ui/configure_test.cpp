@@ -322,6 +322,9 @@ class ConfigureTest : public QObject {
     COMPARE_JSON(draft.value(field(draft, "/data/sequence_length")), Json(512));
     draft.set(field(draft, "/data/sequence_length"), longer);
     COMPARE_JSON(draft.value(field(draft, "/data/sequence_length")), longer);
+    const Json own = draft.json();
+    for (const char* typed : {"m", "mq", "mqa", "mqar"}) draft.set(field(draft, "/data/task"), typed);  // over the same
+    COMPARE_JSON(draft.json(), own);
     draft.set(field(draft, "/data/train"), Json{"length-"});
     QVERIFY(!has("/data/corpus"));
     QVERIFY(!resolve(draft, &problem));

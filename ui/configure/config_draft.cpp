@@ -225,13 +225,13 @@ void ConfigDraft::set(const FormField& field, const Json& value) {
   if (field.pointer == "/data/task" && task_name() != task_before) exchange_data(task_before);
 }
 
-/// Text and a task have no domains in common, nor have two tasks.
+/// Text and a task have no domains in common, nor have two tasks: what each had is put aside under its name, and comes back with it.
 void ConfigDraft::exchange_data(const std::string& task_before) {
   Json data = json_.value("data", Json::object());
   const Json named = data.contains("task") ? Json{{"task", data.at("task")}} : Json::object();
   data.erase("task");
-  if (task_before.empty()) aside_["data"] = data;
-  Json now = task_name().empty() ? aside_.value("data", Json::object()) : Json::object();
+  aside_["data"][task_before] = data;
+  Json now = aside_["data"].value(task_name(), Json::object());
   now.update(named);
   if (now.empty())
     json_.erase("data");

@@ -62,7 +62,7 @@ class ConfigDraft {
   void keep_fitting_settings(const std::string& section);
   void exchange_data(const std::string& task_before);
 
-  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();  ///< aside_: by section; what text had under "data"
+  Json json_ = Json::object(), preset_ = Json::object(), aside_ = Json::object();  ///< aside_: by section, of "data" by task
   bool keeps_model_ = false;
 };
 
