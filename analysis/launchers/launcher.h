@@ -17,11 +17,11 @@ struct LauncherAbilities {
 
 /// What going on with a study did.
 struct Launched {
-  std::string place = {};  ///< "queue of cpu", "cluster NAME"
-  std::string entry = {};  ///< id of the queue's entry, or of the job; empty where nothing was submitted
+  std::string place = {};  ///< "queue of cpu", "queues of cuda:0, cuda:1", "cluster NAME"
+  std::string entry = {};  ///< ids of the queues' entries, or of the job; empty where nothing was submitted
   int64_t runs = 0;        ///< submitted now; 0 in a queue, which takes them one by one
   int64_t waiting = 0;     ///< submitted before, waiting or running
-  bool paused = false;     ///< the queue is, so that nothing begins
+  bool paused = false;     ///< the queues are, so that nothing begins
 };
 
 /// A job, or an entry of a queue, that has runs of the study.

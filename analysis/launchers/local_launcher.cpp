@@ -1,7 +1,8 @@
 #include "analysis/launchers/local_launcher.h"
 
-#include "analysis/studies/queue.h"
-#include "analysis/studies/study_folder.h"
+#include <algorithm>
+
+#include "analysis/studies/study_queues.h"
 #include "analysis/training/training_run.h"
 
 namespace saccade {
@@ -10,19 +11,39 @@ namespace fs = std::filesystem;
 
 namespace {
 
-DeviceQueue queue_of(const fs::path& study) { return DeviceQueue(queue_device(view_study(study).wanted.front().run.config)); }
+std::string place_of(const std::vector<DeviceQueue>& queues) {
+  std::string names;
+  for (const DeviceQueue& queue : queues) names += (names.empty() ? "" : ", ") + queue.device();
+  return (queues.size() > 1 ? "queues of " : "queue of ") + names;
+}
+
+/// The study's entry leaves this queue; how many there were.
+int64_t take_study_out(const DeviceQueue& queue, const fs::path& study) {
+  int64_t taken = 0;
+  queue.edit([&](QueueState& state) {
+    taken = static_cast<int64_t>(std::erase_if(state.entries, [&](const QueueEntry& e) { return e.directory == study; }));
+  });
+  return taken;
+}
 
 }  // namespace
 
 LocalLauncher::LocalLauncher(fs::path study, fs::path program) : study_(std::move(study)), program_(std::move(program)) {}
 
-std::string LocalLauncher::place() const { return "queue of " + queue_of(study_).device(); }
+std::string LocalLauncher::place() const { return place_of(queues_of(view_study(study_))); }
 
 Launched LocalLauncher::go_on() {
-  const DeviceQueue queue = queue_of(study_);
-  const int64_t id = enqueue_study(queue, study_);
-  queue.ensure_worker(program_);
-  return {.place = "queue of " + queue.device(), .entry = std::to_string(id), .paused = queue.read().paused};
+  const std::vector<DeviceQueue> queues = queues_of(view_study(study_));
+  for (const DeviceQueue& other : DeviceQueue::all())  // it may have been spread over more devices before
+    if (std::none_of(queues.begin(), queues.end(), [&](const DeviceQueue& queue) { return queue.device() == other.device(); }))
+      take_study_out(other, fs::absolute(study_).lexically_normal());
+  Launched launched{.place = place_of(queues), .paused = true};
+  for (const DeviceQueue& queue : queues) {
+    launched.entry += (launched.entry.empty() ? "" : ", ") + std::to_string(enqueue_study(queue, study_));
+    queue.ensure_worker(program_);
+    launched.paused = launched.paused && queue.read().paused;
+  }
+  return launched;
 }
 
 std::vector<LaunchedJob> LocalLauncher::jobs() {
@@ -37,10 +58,7 @@ Stopped LocalLauncher::stop() {
   edit_study_state(study_, [](StudyState& state) { state.stopped = true; });  // for runs that hold no lock yet
   const fs::path absolute = fs::absolute(study_).lexically_normal();
   Stopped stopped;
-  for (const DeviceQueue& queue : DeviceQueue::all())
-    queue.edit([&](QueueState& state) {
-      stopped.jobs += static_cast<int64_t>(std::erase_if(state.entries, [&](const QueueEntry& e) { return e.directory == absolute; }));
-    });
+  for (const DeviceQueue& queue : DeviceQueue::all()) stopped.jobs += take_study_out(queue, absolute);
   std::error_code none;
   for (const auto& run : fs::directory_iterator(study_ / "runs", none)) stopped.running += is_live(run.path()) && stop_run(run.path());
   return stopped;

@@ -3,7 +3,7 @@
 
 namespace saccade {
 
-/// The queue of the study's device on this machine (analysis/studies/queue.h).
+/// The queues of the study's devices on this machine (analysis/studies/study_queues.h).
 class LocalLauncher : public Launcher {
  public:
   LocalLauncher(std::filesystem::path study, std::filesystem::path program);

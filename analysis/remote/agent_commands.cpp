@@ -1,5 +1,6 @@
 #include "analysis/remote/agent_commands.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -61,7 +62,7 @@ std::string last_line_of(const fs::path& log) {
 
 /// A word of a request that becomes one of a command: of plain letters, so that it is no option.
 std::string plain_word(const Json& request, const char* key, const char* otherwise = "") {
-  static const std::regex kWord("[A-Za-z0-9][A-Za-z0-9.:_-]{0,199}");
+  static const std::regex kWord("[A-Za-z0-9][A-Za-z0-9.,:_-]{0,199}");
   const std::string word = request.value(key, otherwise);
   if (!word.empty() && !std::regex_match(word, kWord)) throw UsageError(std::string("/") + key + " is no plain word");
   return word;
@@ -83,6 +84,7 @@ std::vector<std::string> study_options(const Json& request) {
   if (request.contains("limit")) words.insert(words.end(), {"--limit", std::to_string(request.at("limit").get<int64_t>())});
   if (const std::string jobs = plain_word(request, "jobs"); !jobs.empty()) words.insert(words.end(), {"--jobs", jobs});
   if (const std::string cluster = plain_word(request, "cluster"); !cluster.empty()) words.insert(words.end(), {"--on", cluster});
+  if (const std::string devices = plain_word(request, "devices"); !devices.empty()) words.insert(words.end(), {"--devices", devices});
   return words;
 }
 
@@ -132,7 +134,7 @@ Frame AgentCommands::begin(const fs::path& run, const std::vector<std::string>& 
   replace_text(log, "");
   std::vector<std::string> command{program_.string(), "-q"};
   append(command, words);
-  const int process = start_detached(command, log);
+  const int process = start_detached(command, open_run_file(log, O_WRONLY | O_CREAT | O_APPEND));
   int status = 0;
   for (const double end = now() + kBeginning; now() < end; std::this_thread::sleep_for(std::chrono::milliseconds(50))) {
     const bool ended = ::waitpid(process, &status, WNOHANG) == process;

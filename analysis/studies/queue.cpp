@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "analysis/studies/file_lock.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
+#include "models/corpus/file_mark.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/plan.h"
 
@@ -110,7 +112,7 @@ void DeviceQueue::ensure_worker(const fs::path& program) const {
   const FileLock lock(edit_lock());  // a worker that finds nothing to do gives its own lock up under this one
   const QueueState state = read();
   if (worker() || state.paused || state.entries.empty()) return;
-  start_detached({program.string(), "-q", "queue", "work", "--device", device_}, log_file());
+  start_detached({program.string(), "-q", "queue", "work", "--device", device_}, open_run_file(log_file(), O_WRONLY | O_CREAT | O_APPEND));
 }
 
 int64_t parse_jobs(const std::string& text) {
@@ -185,13 +187,12 @@ std::string queue_device(const RunConfig& config) {
   return to_string(run_device(config, config.device == "auto" ? vocabulary_of(config.data.tokenizer) : 1));
 }
 
-int start_detached(const std::vector<std::string>& command, const fs::path& log) {
-  const Descriptor out = open_run_file(log, O_WRONLY | O_CREAT | O_APPEND);
+int start_detached(const std::vector<std::string>& command, const Descriptor& log) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, out.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, out.get(), STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&files, log.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, log.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -208,6 +209,33 @@ int start_detached(const std::vector<std::string>& command, const fs::path& log)
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) throw Error("cannot start " + command.front() + ": " + std::strerror(failed));
   return child;
+}
+
+namespace {
+
+/// Whether the file that is open stands there still: whoever had it may have removed it when it had done.
+bool stands_at(const Descriptor& file, const fs::path& path) {
+  struct stat open {
+  }, there{};
+  return ::fstat(file.get(), &open) == 0 && ::lstat(path.c_str(), &there) == 0 && open.st_ino == there.st_ino &&
+         open.st_dev == there.st_dev;
+}
+
+}  // namespace
+
+std::optional<Descriptor> claim_log(const fs::path& log) {
+  while (true) {
+    Descriptor file = open_run_file(log, O_WRONLY | O_CREAT | O_APPEND);
+    if (mark_file(file.get(), false) == FileMark::anothers) return {};
+    if (!stands_at(file, log)) continue;
+    if (::ftruncate(file.get(), 0) != 0) throw_file_error("empty", log);
+    return file;
+  }
+}
+
+bool is_claimed(const fs::path& log) {
+  const Descriptor file = open_run_file_if_there(log, O_WRONLY);
+  return file.get() >= 0 && mark_file(file.get(), false) == FileMark::anothers;
 }
 
 }  // namespace saccade

@@ -84,6 +84,12 @@ std::string queue_device(const RunConfig& config);
 
 /// Starts a program as a process of its own session, which outlives this one: standard output and error go to `log`. Returns its id.
 /// Throws Error when it cannot be started.
-int start_detached(const std::vector<std::string>& command, const std::filesystem::path& log);
+int start_detached(const std::vector<std::string>& command, const Descriptor& log);
+
+/// What a run's process says, emptied for a process that begins it now. It is marked as long as that process lives, also when this one has
+/// ended, so that of the workers of several queues one begins a run of a study that stands in them. Nothing where another process has it.
+std::optional<Descriptor> claim_log(const std::filesystem::path& log);
+/// Whether a process has claimed it.
+bool is_claimed(const std::filesystem::path& log);
 
 }  // namespace saccade

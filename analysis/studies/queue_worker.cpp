@@ -40,6 +40,7 @@ struct Candidate {
   fs::path directory, study;  ///< study: empty for a run that stands in the queue itself
   nlohmann::json config;      ///< null for a run that has begun
   fs::path config_file, log;
+  bool here = false;   ///< on the queue's device, whatever the config says
   bool alone = false;  ///< of a study that compares seconds: shares the device with nothing where that is not asked for
 
   /// Empty for a begun run that cannot be read: taking it up will say why.
@@ -170,7 +171,7 @@ struct QueueWorker::Impl {
       add_other(entry.directory);
       return {};
     }
-    Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}};
+    Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}, false};
     const std::string file = "run-" + hex(sha256(entry.directory.string())).substr(0, 12);  // the same for each entry of this run
     next.config_file = queue.folder() / (file + ".json");
     next.log = queue.folder() / (file + ".txt");
@@ -197,6 +198,8 @@ struct QueueWorker::Impl {
     if (!why.empty()) say(entry.directory.string() + ": " + why);
   }
 
+  static fs::path log_of(const QueueEntry& study, const WantedRun& wanted) { return study.directory / "logs" / (wanted.name + ".txt"); }
+
   std::optional<Candidate> of_study(const QueueEntry& entry) try {
     const StudyView& study = view(entry.directory);
     const auto directory_of = [&](const WantedRun& wanted) { return entry.directory / "runs" / wanted.name; };
@@ -206,11 +209,12 @@ struct QueueWorker::Impl {
     for (size_t i = 0; i < ready.size(); ++i) {
       const WantedRun* wanted = ready[i];
       const fs::path directory = directory_of(*wanted);
-      if (is_mine(directory) || is_live(directory)) continue;
+      if (is_mine(directory) || is_live(directory) || is_claimed(log_of(entry, *wanted))) continue;
+      if (const auto state = state_of(directory); state && ended(*state)) continue;  // since the study was read
       waiting += static_cast<int64_t>(ready.size() - i);
-      Candidate next{entry.id, wanted->name, directory, entry.directory, {}, {}, {}};
+      Candidate next{entry.id, wanted->name, directory, entry.directory, {}, {}, {}, !study.state.devices.empty()};
       next.config_file = entry.directory / "configs" / (wanted->name + ".json");
-      next.log = entry.directory / "logs" / (wanted->name + ".txt");
+      next.log = log_of(entry, *wanted);
       if (!holds_run(directory)) next.config = to_json(wanted->run.config);
       next.alone = study.study.equal && study.study.equal->what == StudyEqual::What::seconds;
       return next;
@@ -225,8 +229,11 @@ struct QueueWorker::Impl {
     return {};
   }
 
+  /// Unless it is on another device, where another queue's worker has begun it.
   void add_other(const fs::path& directory) try {
-    const nlohmann::json config = read_run_info(directory).config;
+    const RunInfo info = read_run_info(directory);
+    const nlohmann::json& config = info.config;
+    if (info.provenance.value("device", queue.device()) != queue.device()) return;
     others.push_back({directory, threads_of(config), model_of(config)});
   } catch (const Error&) {  // nobody knows what it takes
     others.push_back({directory, 0, directory.string()});
@@ -328,8 +335,16 @@ struct QueueWorker::Impl {
     return on_cpu() && !candidate.alone && !by_pace ? cores_for(candidate).value_or(0) : 0;
   }
 
+  /// What the queue's device has of a config: a study that is spread over devices, and a config that leaves it open, go there.
+  std::vector<std::string> device_words(const Candidate& candidate, const nlohmann::json& config) const {
+    const std::string wanted = config.value("device", "auto");
+    const bool open = wanted == "auto" || (wanted == "cuda" && !on_cpu());
+    return candidate.here || open ? std::vector<std::string>{"--device", queue.device()} : std::vector<std::string>();
+  }
+
   void start(const Candidate& candidate, int64_t most, int64_t bytes) {
-    remove_run_file(candidate.log);
+    const std::optional<Descriptor> log = claim_log(candidate.log);
+    if (!log) return;  // another queue's worker was faster
     const nlohmann::json config = candidate.resolved();
     const bool begins = !candidate.config.is_null();
     int64_t threads = threads_of(config);
@@ -344,8 +359,9 @@ struct QueueWorker::Impl {
         command.insert(command.end(), {"--set", "threads=" + std::to_string(share)});
       }
     }
+    for (const std::string& word : device_words(candidate, config)) command.push_back(word);
     const int64_t before = step_of(candidate.directory);
-    jobs.push_back({candidate, start_detached(command, candidate.log), bytes, before, threads, model_of(config)});
+    jobs.push_back({candidate, start_detached(command, *log), bytes, before, threads, model_of(config)});
     say(candidate.name + (begins ? ": started" : ": taken up from step " + std::to_string(before)));
   }
 
@@ -418,13 +434,15 @@ struct QueueWorker::Impl {
     }
   }
 
-  /// Under the queue's lock, so that nothing starts that was taken out or paused meanwhile.
-  void start_if_wanted(const Candidate& candidate, int64_t most, int64_t bytes) {
+  /// Under the queue's lock, so that nothing starts that was taken out or paused meanwhile. Whether it was started.
+  bool start_if_wanted(const Candidate& candidate, int64_t most, int64_t bytes) {
+    const size_t before = jobs.size();
     const FileLock lock(queue.edit_lock());
     const QueueState state = queue.read();
     const bool queued =
         std::any_of(state.entries.begin(), state.entries.end(), [&](const QueueEntry& e) { return e.id == candidate.entry; });
     if (queued && !state.paused) start(candidate, most, bytes);
+    return jobs.size() > before;
   }
 
   void start_what_fits() {
@@ -435,7 +453,7 @@ struct QueueWorker::Impl {
       if (state.jobs == kJobsAsPays && (by_pace || !on_cpu())) watch_paces();
       int64_t bytes = 0;
       if (!candidate || !fits(*candidate, state.jobs, bytes) || !has_room(*candidate)) return;
-      start_if_wanted(*candidate, state.jobs, bytes);
+      if (!start_if_wanted(*candidate, state.jobs, bytes)) return;
     }
   }
 

@@ -9,7 +9,8 @@ namespace saccade {
 /// Works a queue off: starts the runs of its entries in their order, as processes of their own (`program` train, resume), several at a
 /// time where the queue's jobs and the device's memory allow, until nothing is left, the queue is paused, or `stop`. Runs go on when this
 /// ends, however it ends; whoever works the queue next finds them by their locks and starts none of them again. Returns at once when
-/// another process works it.
+/// another process works it. A study may stand in the queues of several devices: each of its runs is begun by one of their workers, on its
+/// device (claim_log).
 class QueueWorker {
  public:
   /// `by_pace`: also on the CPU, kJobsAsPays goes by what runs make together.

@@ -30,6 +30,7 @@ Json to_json(const StudyState& state, const std::string& name) {
   Json object{{"format_version", 1}, {"name", name}, {"gave_up", state.gave_up}, {"stopped", state.stopped}};
   if (state.budget_hours) object["budget_hours"] = *state.budget_hours;
   if (state.most_runs) object["most_runs"] = *state.most_runs;
+  if (!state.devices.empty()) object["devices"] = state.devices;
   if (!state.more_seeds.empty()) object["more_seeds"] = state.more_seeds;
   return object;
 }
@@ -46,6 +47,7 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   if (object.contains("budget_hours")) state.budget_hours = object.at("budget_hours").get<double>();
   if (object.contains("most_runs")) state.most_runs = object.at("most_runs").get<int64_t>();
   if (object.contains("stopped")) state.stopped = object.at("stopped").get<bool>();
+  if (object.contains("devices")) state.devices = object.at("devices").get<std::vector<std::string>>();
   if (object.contains("more_seeds")) state.more_seeds = object.at("more_seeds").get<std::map<std::string, std::vector<int64_t>>>();
   if (object.contains("gave_up")) state.gave_up = object.at("gave_up").get<std::map<std::string, std::string>>();
   return state;

@@ -13,6 +13,7 @@ struct StudyState {
   std::optional<double> budget_hours;          ///< of training, all runs together
   std::optional<int64_t> most_runs;            ///< begun at most
   bool stopped = false;                        ///< by saccade study stop, until it is resumed
+  std::vector<std::string> devices;            ///< of this machine that its runs are spread over; empty: the one its configs name
   std::map<std::string, std::string> gave_up;  ///< runs that failed or were stopped by hand, and why: not tried again until resumed
   std::map<std::string, std::vector<int64_t>> more_seeds;  ///< of cells, by name, besides the study's
 };

@@ -121,6 +121,7 @@ StudyPlan plan_study(const StudyView& view, const PlanOptions& options) {
   StudyPlan plan;
   plan.name = view.study.name, plan.question = view.study.question;
   plan.runs = static_cast<int64_t>(view.wanted.size()) + view.later;
+  plan.gpus = static_cast<int64_t>(gpus().size());
   plan.may_extend = view.study.tuning && view.study.tuning->extend;
   Stopwatch watch(options);
   for (size_t cell = 0; cell < view.cells.size(); ++cell) {
@@ -175,6 +176,7 @@ Json to_json(const StudyPlan& plan, std::optional<double> budget) {
             {"seconds", number(plan.seconds)},
             {"disk_bytes", plan.disk_bytes},
             {"may_extend", plan.may_extend},
+            {"gpus", plan.gpus},
             {"cells", cells}};
   if (budget) json["runs_within_budget"] = runs_within(plan, *budget);
   return json;

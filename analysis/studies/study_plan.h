@@ -20,6 +20,7 @@ struct StudyPlan {
   int64_t runs = 0, to_do = 0;                                ///< all of the study, and those that have not ended
   double tokens = 0, flops = 0, seconds = 0, disk_bytes = 0;  ///< of those to do; seconds NaN where a cell is not measured
   bool may_extend = false;                                    ///< tuning may add runs
+  int64_t gpus = 0;                                           ///< of this machine, which its runs could be spread over
 };
 struct PlanOptions {
   bool measure = true;          ///< time steps and evaluation of every distinct model

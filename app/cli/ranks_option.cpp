@@ -67,6 +67,9 @@ int RanksOption::count(const std::string& device) const {
   const int named = ranks_of_device(device), given = std::max(ranks, gpus);
   if (ranks > 0 && gpus > 0 && ranks != gpus)
     throw UsageError("--ranks " + std::to_string(ranks) + " and --gpus " + std::to_string(gpus) + " are different; expected one of them");
+  if (!this->device.empty() && given > 1)
+    throw UsageError("--device " + this->device + " and " + std::to_string(given) + " ranks; expected one of them");
+  if (!this->device.empty()) return 1;
   if (gpus > 0 && device == "cpu") throw UsageError("--gpus " + std::to_string(gpus) + " and /device \"cpu\"; expected --ranks");
   if (named > 1 && given > 0 && named > given)
     throw UsageError("/device is \"" + device + "\", " + std::to_string(named) + " GPUs, for " + std::to_string(given) +
@@ -79,6 +82,10 @@ std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app) {
   app.add_option("--gpus", option->gpus, "Train on so many GPUs, a process on each, which share every batch")->check(CLI::Range(1, 1024));
   app.add_option("--ranks", option->ranks, "The same for any device: processes that share every batch, on the CPU too")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--device", option->device, "Here on this device, cpu or cuda:N, whatever the config's says, which stays as it is")
+      ->check([](const std::string& text) {
+        return text == "cpu" || (text.starts_with("cuda:") && !gpu_range(text)) ? std::string() : text + " is not cpu or cuda:N";
+      });
   app.add_option("--rank-timeout", option->timeout,
                  "Seconds without a sign of life after which a process counts as hung and the run ends; so does one that lives and stands "
                  "still for as long, and for five times as long as ever before")
@@ -91,21 +98,21 @@ int with_ranks(const RanksOption& option, const std::string& device, const std::
                const std::function<int(const Ranks&)>& lead) {
   const int count = option.count(device);
   const bool on_gpus = option.gpus > 0;
-  if (count == 1) return lead({.on_gpus = on_gpus});
+  if (count == 1) return lead({.on_gpus = on_gpus, .device = option.device});
   const std::optional<LaunchedRank> launched = directory.empty() ? std::nullopt : launched_rank();
   if (launched) {
     if (launched->count != count)
       throw UsageError("the launcher has started " + std::to_string(launched->count) + " processes for " + std::to_string(count) +
                        " ranks; expected as many");
     if (launched->rank == 0) make_ready(directory);
-    return run_rank({count, launched->rank, launched->local, launched->local_count, nullptr, on_gpus}, meet(directory, *launched, kMeeting),
-                    option.timeout, directory, lead);
+    return run_rank({count, launched->rank, launched->local, launched->local_count, nullptr, on_gpus, {}},
+                    meet(directory, *launched, kMeeting), option.timeout, directory, lead);
   }
   int code = 0;
   std::optional<RankSockets> sockets = start_rank_processes(count, kPatience, code);
   if (!sockets) return code;
   const int rank = sockets->rank;
-  return run_rank({count, rank, rank, count, nullptr, on_gpus}, std::move(*sockets), option.timeout, directory, lead);
+  return run_rank({count, rank, rank, count, nullptr, on_gpus, {}}, std::move(*sockets), option.timeout, directory, lead);
 }
 
 }  // namespace saccade::cli

@@ -9,10 +9,11 @@
 
 namespace saccade::cli {
 
-/// --gpus, --ranks, --rank-timeout: the same for every command that trains.
+/// --gpus, --ranks, --device, --rank-timeout: the same for every command that trains.
 struct RanksOption {
   int ranks = 0, gpus = 0;  ///< 0: not given
   double timeout = 15;      ///< seconds
+  std::string device = {};  ///< in place of the config's; empty: not given
   /// Ranks for a config's device, which may name several GPUs. Throws UsageError where these and the options say different numbers.
   int count(const std::string& device) const;
 };

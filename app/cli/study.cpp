@@ -9,10 +9,10 @@
 #include "analysis/launchers/launcher.h"
 #include "analysis/remote/mirror.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/studies/queue.h"
 #include "analysis/studies/report.h"
 #include "analysis/studies/study_plan.h"
 #include "analysis/studies/study_progress.h"
+#include "analysis/studies/study_queues.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
 #include "app/cli/host_call.h"
@@ -33,7 +33,7 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string study, out, jobs, on, script;
+  std::string study, out, jobs, on, devices, script;
   std::vector<std::string> overrides;
   std::optional<double> budget;
   std::optional<int64_t> limit;
@@ -56,8 +56,6 @@ fs::path study_folder(const std::string& name) {
 fs::path folder_to_start(const Study& study, const Options& options) {
   return options.out.empty() ? runs_folder() / study.name : fs::path(options.out);
 }
-
-DeviceQueue queue_of(const StudyView& view) { return DeviceQueue(queue_device(view.wanted.front().run.config)); }
 
 int list_studies() {
   Json json = Json::array();
@@ -159,7 +157,7 @@ int status(const Options& options) {
 }
 
 /// Until nothing of the study is left to do, or the user has enough of waiting: the queue then goes on by itself.
-int wait_for(const fs::path& directory, const DeviceQueue& queue) {
+int wait_for(const fs::path& directory, const std::vector<DeviceQueue>& queues) {
   catch_stop_signals();
   Progress bar(directory.filename().string());
   while (!stop_requested()) {
@@ -167,11 +165,12 @@ int wait_for(const fs::path& directory, const DeviceQueue& queue) {
     bar.update(share_ended(view), counts(view));
     if (view.complete()) return 0;
     if (const std::string why = view.blocked(); !why.empty()) throw Error(directory.string() + ": " + why);
-    const QueueState state = queue.read();
-    const bool queued = std::any_of(state.entries.begin(), state.entries.end(),
-                                    [&](const QueueEntry& e) { return e.directory == fs::absolute(directory).lexically_normal(); });
-    if (!queued && !queue.worker() && !view_study(directory).complete())
-      throw Error(directory.string() + ": left the queue; see saccade study status");
+    const bool goes_on = std::any_of(queues.begin(), queues.end(), [&](const DeviceQueue& queue) {
+      const QueueState state = queue.read();
+      return queue.worker() || std::any_of(state.entries.begin(), state.entries.end(),
+                                           [&](const QueueEntry& e) { return e.directory == fs::absolute(directory).lexically_normal(); });
+    });
+    if (!goes_on && !view_study(directory).complete()) throw Error(directory.string() + ": left the queue; see saccade study status");
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
   return 130;
@@ -180,23 +179,26 @@ int wait_for(const fs::path& directory, const DeviceQueue& queue) {
 /// `told`, here and below: goes into the answer.
 int set_queue_going(const fs::path& directory, const Options& options, const Json& told) {
   const StudyView view = view_study(directory);
-  const DeviceQueue queue = queue_of(view);
-  if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
+  const std::vector<DeviceQueue> queues = queues_of(view);
+  std::string devices;
+  for (const DeviceQueue& queue : queues) {
+    devices += (devices.empty() ? "" : ", ") + queue.device();
+    if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
+  }
   const Launched launched = launcher_of(directory, this_program())->go_on();
   if (options.wait && !launched.paused)
-    if (const int code = wait_for(directory, queue); code != 0) return code;
+    if (const int code = wait_for(directory, queues); code != 0) return code;
   const StudyView after = options.wait ? view_study(directory) : view;
   Json json{{"directory", directory.string()},
-            {"queue", queue.device()},
-            {"entry", std::stoll(launched.entry)},
+            {"queue", devices},
+            {"entry", launched.entry},
             {"paused", launched.paused},
             {"complete", after.complete()},
             {"runs", after.wanted.size()},
             {"later", after.later}};
   json.update(told);
   print_result(json, directory.string() + ": " + counts(after) + "\n" + launched.place + ", entry " + launched.entry +
-                         (launched.paused ? "; the queue is paused: saccade queue go-on" : "") + "\nsee: saccade study status " +
-                         directory.string());
+                         (launched.paused ? "; paused: saccade queue go-on" : "") + "\nsee: saccade study status " + directory.string());
   return 0;
 }
 
@@ -226,13 +228,23 @@ std::optional<int64_t> jobs_on_cluster(const Options& options) {
   return jobs == kJobsAsPays ? std::nullopt : std::optional(jobs);
 }
 
+/// Those of --devices. Throws UsageError where the study goes elsewhere.
+std::vector<std::string> devices_of(const Options& options, const fs::path& directory) {
+  if (options.devices.empty()) return {};
+  if (options.on.empty() ? chosen_launcher(directory) != "local" : options.on != "local")
+    throw UsageError("--devices goes with the queues of this machine; what a cluster's jobs have its profile says");
+  return parse_devices(options.devices);
+}
+
 int set_going(const fs::path& directory, const Options& options, const Json& told = Json::object()) {
   const int64_t begun = static_cast<int64_t>(run_summaries(directory).size());
+  const std::vector<std::string> devices = devices_of(options, directory);
   edit_study_state(directory, [&](StudyState& state) {
     state.gave_up.clear();
     state.stopped = false;
     state.budget_hours = options.budget;
     state.most_runs = options.limit ? std::optional(begun + *options.limit) : std::nullopt;
+    if (!devices.empty()) state.devices = devices;
   });
   if (!options.on.empty()) choose_launcher(directory, options.on, jobs_on_cluster(options));
   const std::string cluster = chosen_launcher(directory);
@@ -241,6 +253,7 @@ int set_going(const fs::path& directory, const Options& options, const Json& tol
 
 /// Budget, limit and jobs, and the cluster of the host that its runs go to.
 Json going_there(Json request, const std::string& host, const Options& options) {
+  if (!options.devices.empty()) request["devices"] = options.devices;
   if (options.wait) throw UsageError("--wait does not go with a study on a host; follow it with saccade host sync " + host + " --watch");
   if (options.budget) request["budget"] = *options.budget;
   if (options.limit) request["limit"] = *options.limit;
@@ -384,6 +397,8 @@ void add_going(CLI::App& app, const std::shared_ptr<Options>& options) {
   app.add_option("--budget", options->budget,
                  "GPU-hours (on the CPU hours) of training, all runs of the study together; then nothing more is started")
       ->check(CLI::PositiveNumber);
+  app.add_option("--devices", options->devices,
+                 "Spread its runs over these devices of this machine: all (its GPUs), or such as cuda:0-3; kept for resume");
   app.add_option("--limit", options->limit, "Begin so many runs at most, this time")->check(CLI::PositiveNumber);
   add_jobs_option(app, options->jobs);
   app.add_flag("--wait", options->wait, "Wait until the study has ended; the queue goes on without this command");

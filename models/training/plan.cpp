@@ -213,7 +213,7 @@ struct Wish {
 };
 Wish wish_of(const RunConfig& config, const Ranks& ranks) {
   Wish wish{find_device(rank_device(config.device, ranks)), false, {}};
-  wish.may_fall_back = config.device == "auto" && !ranks.on_gpus && wish.device->is_cuda();
+  wish.may_fall_back = config.device == "auto" && !ranks.on_gpus && ranks.device.empty() && wish.device->is_cuda();
   if (!wish.may_fall_back || computes_in(config.precision, Engine::cuda)) return wish;
   return {Device::cpu(), false, "CUDA does not compute in " + config.precision};
 }

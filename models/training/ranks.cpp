@@ -10,6 +10,7 @@ int ranks_of_device(const std::string& device) {
 }
 
 std::string rank_device(const std::string& wanted, const Ranks& ranks) {
+  if (!ranks.device.empty()) return ranks.device;
   const std::string device = ranks.on_gpus && wanted == "auto" ? "cuda" : wanted;
   const auto nth = [](int index) { return "cuda:" + std::to_string(index); };
   if (const std::optional<GpuRange> range = gpu_range(device)) {

@@ -14,9 +14,10 @@ struct Ranks {
   int local = 0, local_count = 1;        ///< among those of this host
   Communicator* communicator = nullptr;  ///< null: one rank, or a plan for one of several
   bool on_gpus = false;                  ///< the device `auto` is then a GPU, or an error
+  std::string device = {};               ///< of one rank, whatever the config's says; empty: the config's
 };
 
-/// The config's device as one rank has it: of "cuda:0-3" and of "auto" and "cuda" with several ranks, the GPU of the rank's number on its
+/// The device that was given in place of the config's, else the config's as one rank has it: of "cuda:0-3" and of "auto" and "cuda" with several ranks, the GPU of the rank's number on its
 /// host. A host where the system shows every process one GPU gives that one. Throws UsageError where a GPU is named for several ranks or
 /// the GPUs named are not as many as the ranks of a host; DeviceError where there are fewer GPUs than ranks.
 std::string rank_device(const std::string& device, const Ranks& ranks);

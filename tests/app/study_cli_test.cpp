@@ -348,6 +348,82 @@ class StudyCliTest : public QObject {
     QVERIFY(at_rest());
   }
 
+  /// A study that stands in the queues of two devices: their workers share its runs, and each is begun once. (Both train on the CPU here,
+  /// as the config says, since a second device is not at hand.)
+  void workersOfTwoQueuesShareAStudy() {
+    for (const char* name : {"data", "cache", "runs"})
+      qputenv(("SACCADE_" + QByteArray(name).toUpper()).constData(), program_.path(name).toUtf8());
+    Json base = Program::config();
+    base["device"] = "cpu";
+    Json file = small_study(base);
+    file["axes"][0]["values"] = {8, 16, 24, 32};
+    write_study("shared-out.json", file);
+    QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
+    QVERIFY(program_.run({"-q", "study", "start", program_.path("shared-out.json"), "--out", program_.path("shared-out"), "--jobs", "2"})
+                .code == 0);
+    const DeviceQueue first("cpu"), second("cuda:7");
+    enqueue_study(second, folder("shared-out"));
+    first.edit([](QueueState& state) { state.paused = false; });  // no workers but these
+    const std::atomic<bool> stop = false;
+    const auto work = [&](const DeviceQueue& queue, std::vector<std::string>& said) {
+      QueueWorker(queue, qEnvironmentVariable("SACCADE_BINARY").toStdString(), [&](const std::string& line) {
+        said.push_back(line);
+      }).work(stop);
+    };
+    std::vector<std::string> by_first, by_second;
+    std::thread other([&] { work(second, by_second); });
+    work(first, by_first);
+    other.join();
+    const auto started = [](const std::vector<std::string>& said) {
+      std::set<std::string> runs;
+      for (const std::string& line : said)
+        if (line.ends_with(": started") && !runs.insert(line).second) runs.insert(line + " again");
+      return runs;
+    };
+    const std::set<std::string> one = started(by_first), two = started(by_second);
+    qInfo("%zu and %zu runs", one.size(), two.size());
+    QVERIFY(!one.empty() && !two.empty());
+    std::set<std::string> all = one;
+    all.insert(two.begin(), two.end());
+    QCOMPARE(all.size(), one.size() + two.size());
+    QCOMPARE(all.size(), size_t{12});  // four widths at two rates, then another seed at the better one
+    QCOMPARE(status("shared-out")["complete"], true);
+    QCOMPARE(finished("shared-out").size(), size_t{24});
+    for (const auto& entry : fs::directory_iterator(folder("shared-out") / "logs")) QFAIL(entry.path().c_str());
+    QVERIFY(program_.run({"queue", "go-on", "--device", "cpu", "--jobs", "1"}).code == 0);
+    QVERIFY(second.read().entries.empty());
+    fs::remove_all(second.folder());
+    QVERIFY(at_rest());
+  }
+
+  /// --devices is kept, and decides where its runs train whatever their configs say.
+  void isSpreadOverDevices() {
+    Json base = Program::config();
+    base["device"] = "cuda:9";
+    Json file = small_study(base);
+    file.erase("tuning");
+    write_study("spread.json", file);
+    const auto start = [&](const QString& devices) {
+      return program_.run(
+          {"--json", "study", "start", program_.path("spread.json"), "--out", program_.path("spread"), "--devices", devices});
+    };
+    for (const auto& [devices, why] : {std::pair{"cpu,cpu", "names cpu twice"}, std::pair{"gpu", "expected all, or a list of cuda:N"},
+                                       std::pair{"cuda:90-91", "cuda:90"}}) {
+      const auto wrong = start(devices);
+      QVERIFY2(wrong.code != 0 && wrong.err.contains(why), qPrintable(wrong.out + wrong.err));
+    }
+    const auto begun = start("cpu");
+    QVERIFY2(begun.code == 0 && begun.json()["queue"] == "cpu", qPrintable(begun.out + begun.err));
+    const auto resumed = program_.run({"--json", "study", "resume", program_.path("spread"), "--wait"});
+    QVERIFY2(resumed.code == 0 && resumed.json()["complete"] == true, qPrintable(resumed.out + resumed.err));
+    for (const auto& entry : fs::directory_iterator(folder("spread") / "runs")) {
+      const RunInfo info = read_run_info(entry.path());
+      QCOMPARE(info.config["device"], "cuda:9");
+      QCOMPARE(info.provenance["device"], "cpu");
+    }
+    QVERIFY(at_rest());
+  }
+
   /// The worker and runs are killed at random instants; what had finished is never touched again, and every run comes to its end once.
   void survivesKills() {
     Json base = Program::config();

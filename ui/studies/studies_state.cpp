@@ -39,11 +39,11 @@ StudyRunLine line_of(const WantedRun& wanted, const fs::path& study) {
   return line;
 }
 
-/// Where a study waits.
+/// Where a study waits, in one queue or several.
 struct Waiting {
-  size_t place = 0;  ///< among the entries of its device, from 1
-  bool paused = false;
-  int64_t jobs = 1;
+  size_t place = 0;     ///< among the entries of its device, from 1; the foremost
+  bool paused = false;  ///< everywhere
+  int64_t jobs = 1;     ///< together
 };
 
 QString state_in_queue(bool running, const Waiting& waiting) {
@@ -217,7 +217,9 @@ StudiesState read_studies(const QStringList& folders, const QueuesAsked& asked) 
   const std::vector<OneQueue> here = queues_of_this_machine();
   for (const OneQueue& queue : here)
     for (size_t i = 0; i < queue.state.entries.size(); ++i) {
-      waiting[queue.state.entries[i].directory] = {i + 1, queue.state.paused, queue.state.jobs};
+      const Waiting one{i + 1, queue.state.paused, std::max<int64_t>(1, queue.state.jobs)};
+      const auto [at, first] = waiting.try_emplace(queue.state.entries[i].directory, one);
+      if (!first) at->second = {std::min(at->second.place, one.place), at->second.paused && one.paused, at->second.jobs + one.jobs};
       all.push_back(queue.state.entries[i]);
     }
   for (const fs::path& directory : studies_in(folders, all)) {

@@ -1,5 +1,6 @@
 #include "ui/studies/study_start.h"
 
+#include <QComboBox>
 #include <QDir>
 #include <QDoubleSpinBox>
 #include <QFileInfo>
@@ -67,7 +68,7 @@ void StudyStart::setNoStudy(const QString& why) {
   measure_->setEnabled(false);
 }
 
-QWidgetList StudyStart::stops() const { return {on_, budget_, limit_, jobs_, measure_, start_}; }
+QWidgetList StudyStart::stops() const { return {on_, devices_, budget_, limit_, jobs_, measure_, start_}; }
 
 void StudyStart::makeFields() {
   question_ = new QLabel(this), takes_ = new QLabel(this);
@@ -78,6 +79,10 @@ void StudyStart::makeFields() {
   }
   on_ = new WhereChoice(this);
   connect(on_, &QComboBox::currentIndexChanged, this, &StudyStart::takeItsJobs);
+  devices_ = new QComboBox(this);
+  devices_->setAccessibleName(tr("GPUs"));
+  devices_->setToolTip(tr("Its runs on the device that its configurations name, or on every GPU of this machine, each run on one"));
+  devices_->hide();
   budget_ = new QDoubleSpinBox(this);
   budget_->setRange(0, 100000);
   budget_->setSuffix(tr(" h at most"));
@@ -100,8 +105,8 @@ void StudyStart::makeFields() {
   measure_->setToolTip(tr("Trains and evaluates every distinct model here for some seconds, to tell how long all will take"));
   start_ = new QPushButton(tr("Queue it"), this);
   auto* numbers = new QHBoxLayout;
-  for (QWidget* field :
-       {static_cast<QWidget*>(on_), static_cast<QWidget*>(budget_), static_cast<QWidget*>(limit_), static_cast<QWidget*>(jobs_)}) {
+  for (QWidget* field : {static_cast<QWidget*>(on_), static_cast<QWidget*>(devices_), static_cast<QWidget*>(budget_),
+                         static_cast<QWidget*>(limit_), static_cast<QWidget*>(jobs_)}) {
     numbers->addWidget(field, 1);
     field->setMinimumWidth(80);
     calm_wheel(field);
@@ -135,7 +140,17 @@ void StudyStart::takeItsJobs() {
   showPlace();
 }
 
+void StudyStart::showDevices() {
+  const QVariant chosen = devices_->currentData();
+  devices_->clear();
+  devices_->addItem(tr("one device"), QString());
+  devices_->addItem(tr("all %1 GPUs").arg(gpus_), QStringLiteral("all"));
+  devices_->setCurrentIndex(std::max(0, devices_->findData(chosen)));
+  devices_->setVisible(gpus_ > 1 && place().isEmpty());
+}
+
 void StudyStart::showPlace() {
+  showDevices();
   const bool there = !study_.isEmpty() && holds_study(directory().toStdString());
   start_->setText(!cluster().isEmpty() ? tr("Show its script") : there ? tr("Go on with it") : tr("Queue it"));
   if (on_->isHost())
@@ -181,6 +196,7 @@ void StudyStart::showPlan(const QJsonObject& plan, bool measured) {
   question_->setText(plan[QStringLiteral("question")].toString());
   const bool there = holds_study(directory().toStdString());
   const QJsonValue seconds = plan[QStringLiteral("seconds")];
+  gpus_ = plan[QStringLiteral("gpus")].toInteger();
   QStringList parts{tr("%1 runs%2")
                         .arg(plan[QStringLiteral("runs")].toInteger())
                         .arg(plan[QStringLiteral("may_extend")].toBool() ? tr(" (more where a best value is at an edge)") : QString()),
@@ -209,6 +225,8 @@ QStringList StudyStart::startArguments(const QString& file) const {
   if (cluster().isEmpty() || jobs_->value() != usual_jobs_)
     arguments << QStringLiteral("--jobs") << QString::fromStdString(jobs_text(jobs_->value()));
   if (budget_->value() > 0) arguments << QStringLiteral("--budget") << QString::number(budget_->value());
+  if (!devices_->isHidden() && !devices_->currentData().toString().isEmpty())
+    arguments << QStringLiteral("--devices") << devices_->currentData().toString();
   if (limit_->value() > 0) arguments << QStringLiteral("--limit") << QString::number(limit_->value());
   return arguments + overrides();
 }

@@ -5,6 +5,7 @@
 #include <QWidget>
 #include <functional>
 
+class QComboBox;
 class QDoubleSpinBox;
 class QLabel;
 class QPushButton;
@@ -44,6 +45,7 @@ class StudyStart : public QWidget {
   QString cluster() const;  ///< empty: this machine, or a host
   void showPlace();
   void takeItsJobs();
+  void showDevices();
   void showScript(const QString& file);
   void submit(const QStringList& arguments);
   QStringList startArguments(const QString& file) const;
@@ -59,6 +61,8 @@ class StudyStart : public QWidget {
   int usual_jobs_ = 1;  ///< at a time, where the user says nothing
   QDoubleSpinBox* budget_;
   QSpinBox *limit_, *jobs_;
+  QComboBox* devices_;  ///< its data: --devices; not to be seen where there are fewer than two GPUs, or it goes elsewhere
+  qint64 gpus_ = 0;     ///< of this machine, as the plan says
   QLabel *question_, *takes_;
   QPushButton *measure_, *start_;
 };
