@@ -63,16 +63,16 @@ int run_rank(Ranks ranks, RankSockets sockets, double timeout, const std::filesy
 
 }  // namespace
 
-int RanksOption::count(const std::string& device) const {
-  const int named = ranks_of_device(device), given = std::max(ranks, gpus);
+int RanksOption::count(const std::string& wanted) const {
+  const int named = ranks_of_device(wanted), given = std::max(ranks, gpus);
   if (ranks > 0 && gpus > 0 && ranks != gpus)
     throw UsageError("--ranks " + std::to_string(ranks) + " and --gpus " + std::to_string(gpus) + " are different; expected one of them");
-  if (!this->device.empty() && given > 1)
-    throw UsageError("--device " + this->device + " and " + std::to_string(given) + " ranks; expected one of them");
-  if (!this->device.empty()) return 1;
-  if (gpus > 0 && device == "cpu") throw UsageError("--gpus " + std::to_string(gpus) + " and /device \"cpu\"; expected --ranks");
+  if (!device.empty() && given > 1)
+    throw UsageError("--device " + device + " and " + std::to_string(given) + " ranks; expected one of them");
+  if (!device.empty()) return 1;
+  if (gpus > 0 && wanted == "cpu") throw UsageError("--gpus " + std::to_string(gpus) + " and /device \"cpu\"; expected --ranks");
   if (named > 1 && given > 0 && named > given)
-    throw UsageError("/device is \"" + device + "\", " + std::to_string(named) + " GPUs, for " + std::to_string(given) +
+    throw UsageError("/device is \"" + wanted + "\", " + std::to_string(named) + " GPUs, for " + std::to_string(given) +
                      " ranks; expected as many");
   return given > 0 ? given : named;
 }

@@ -14,8 +14,9 @@ struct RanksOption {
   int ranks = 0, gpus = 0;  ///< 0: not given
   double timeout = 15;      ///< seconds
   std::string device = {};  ///< in place of the config's; empty: not given
-  /// Ranks for a config's device, which may name several GPUs. Throws UsageError where these and the options say different numbers.
-  int count(const std::string& device) const;
+  /// Ranks for a config's device, `wanted`, which may name several GPUs. Throws UsageError where these and the options say different
+  /// numbers.
+  int count(const std::string& wanted) const;
 };
 std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app);
 
