@@ -82,16 +82,19 @@ std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app) {
   app.add_option("--gpus", option->gpus, "Train on so many GPUs, a process on each, which share every batch")->check(CLI::Range(1, 1024));
   app.add_option("--ranks", option->ranks, "The same for any device: processes that share every batch, on the CPU too")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--device", option->device, "Here on this device, cpu or cuda:N, whatever the config's says, which stays as it is")
-      ->check([](const std::string& text) {
-        return text == "cpu" || (text.starts_with("cuda:") && !gpu_range(text)) ? std::string() : text + " is not cpu or cuda:N";
-      });
   app.add_option("--rank-timeout", option->timeout,
                  "Seconds without a sign of life after which a process counts as hung and the run ends; so does one that lives and stands "
                  "still for as long, and for five times as long as ever before")
       ->check(CLI::Range(2.0, 86400.0))
       ->capture_default_str();
   return option;
+}
+
+void add_device_option(CLI::App& app, const std::shared_ptr<RanksOption>& option) {
+  app.add_option("--device", option->device, "Here on this device, cpu or cuda:N, whatever the config's says, which stays as it is")
+      ->check([](const std::string& text) {
+        return text == "cpu" || (text.starts_with("cuda:") && !gpu_range(text)) ? std::string() : text + " is not cpu or cuda:N";
+      });
 }
 
 int with_ranks(const RanksOption& option, const std::string& device, const std::filesystem::path& directory,

@@ -9,7 +9,7 @@
 
 namespace saccade::cli {
 
-/// --gpus, --ranks, --device, --rank-timeout: the same for every command that trains.
+/// --gpus, --ranks, --rank-timeout: the same for every command that trains.
 struct RanksOption {
   int ranks = 0, gpus = 0;  ///< 0: not given
   double timeout = 15;      ///< seconds
@@ -19,6 +19,8 @@ struct RanksOption {
   int count(const std::string& wanted) const;
 };
 std::shared_ptr<RanksOption> add_ranks_option(CLI::App& app);
+/// --device beside them: one rank on a device that the config does not name.
+void add_device_option(CLI::App& app, const std::shared_ptr<RanksOption>& option);
 
 /// Runs `lead` on rank 0 of so many processes and has the others follow it (models/training/rank_orders.h). With one rank it is called and
 /// no more. Where a launcher has started as many processes, this one is the rank that it says; else this process starts the ranks as its

@@ -66,14 +66,15 @@ std::shared_ptr<std::string> add_on(CLI::App& app) {
 
 /// Throws UsageError: a job has the GPUs that its cluster's profile says.
 void require_no_ranks(const RanksOption& ranks) {
-  if (ranks.ranks > 0 || ranks.gpus > 0)
-    throw UsageError("--on does not go with --gpus and --ranks; set gpus in the profile of the cluster, or device in the config");
+  if (ranks.ranks > 0 || ranks.gpus > 0 || !ranks.device.empty())
+    throw UsageError("--on does not go with --gpus, --ranks and --device; set gpus in the profile of the cluster, or device in the config");
 }
 
 const RegisterCommand train_command{
     {"train", "Train a model and record the run.", "saccade train run.json --out runs/first --set training.seed=2", [](CLI::App& app) {
        auto options = add_config_options(app);
        auto ranks = add_ranks_option(app);
+       add_device_option(app, ranks);
        auto out = std::make_shared<std::string>();
        app.add_option("--out,-o", *out, "Run directory to create")->required();
        auto on = add_on(app);
@@ -91,6 +92,7 @@ const RegisterCommand resume_command{
        auto options = std::make_shared<ResumeOptions>();
        auto from = std::make_shared<int64_t>(-1);
        auto ranks = add_ranks_option(app);
+       add_device_option(app, ranks);
        app.description(
            "Resume a stopped or crashed run from its last checkpoint, exactly as it would have gone on. A run that diverged goes back to a "
            "checkpoint with something changed: name at least one option.");
@@ -107,9 +109,9 @@ const RegisterCommand resume_command{
        return [=] {
          if (*from >= 0) options->from = *from;
          const std::optional<OnHost> there = on_host(*directory);
-         if (there && !(on->empty() && ranks->ranks == 0 && ranks->gpus == 0))
+         if (there && !(on->empty() && ranks->ranks == 0 && ranks->gpus == 0 && ranks->device.empty()))
            throw UsageError(*directory + " is a run on " + there->host +
-                            " and is resumed there; --on, --gpus and --ranks do not go with it");
+                            " and is resumed there; --on, --gpus, --ranks and --device do not go with it");
          if (there) return resume_there(*there, *options);
          if (on->empty()) return resume(*directory, *options, *ranks);
          if (where_named(*on) == Where::host) throw UsageError(*directory + " is a run of this machine, and cannot be resumed on a host");
