@@ -61,6 +61,15 @@ SharedItem shared_item(std::span<const EncodedRequest> requests, const std::vect
   return item;
 }
 
+/// A request whose continuation is the `count` targets from `first` on.
+ScoredRequest scored_request(const TokenScores& scores, size_t request, int64_t first, int64_t count) {
+  const auto losses = scores.losses.begin() + first;
+  ScoredRequest scored{request, -std::accumulate(losses, losses + count, 0.0), false};
+  if (!scores.right.empty())
+    scored.greedy = std::all_of(scores.right.begin() + first, scores.right.begin() + first + count, [](bool r) { return r; });
+  return scored;
+}
+
 /// Items of one length of context, each read once, and all continuations.
 std::vector<ScoredRequest> score_continuations(EvaluationPass& pass, std::span<const EncodedRequest> requests,
                                                std::span<const SharedItem> items, bool greedy) {
@@ -84,14 +93,11 @@ std::vector<ScoredRequest> score_continuations(EvaluationPass& pass, std::span<c
     std::copy(request.tokens.end() - request.scored, request.tokens.end(),
               batch.targets.begin() + begin_of(row) + read(row) - request.scored);
   }
-  const ContinuationScores scores = pass.continuation_scores(batch, greedy);
+  const TokenScores scores = pass.continuation_scores(batch, greedy);
   std::vector<ScoredRequest> scored;
   for (size_t row = 0; row < rows.size(); ++row) {
-    const int64_t count = requests[rows[row]].scored, first = begin_of(row) + read(row) - count;
-    const auto losses = scores.losses.begin() + first;
-    scored.push_back({rows[row], -std::accumulate(losses, losses + count, 0.0)});
-    if (greedy)
-      scored.back().greedy = std::all_of(scores.right.begin() + first, scores.right.begin() + first + count, [](bool r) { return r; });
+    const int64_t count = requests[rows[row]].scored;
+    scored.push_back(scored_request(scores, rows[row], begin_of(row) + read(row) - count, count));
   }
   return scored;
 }
@@ -119,7 +125,7 @@ std::vector<ScoredRequest> score_whole(EvaluationPass& pass, std::span<const Enc
   // Few shapes, for a GPU captures each: the last piece of a length has as many rows as the next power of two, zeros where none is left.
   const int64_t rows = std::min(pass.piece_sequences(length), static_cast<int64_t>(std::bit_ceil(which.size())));
   const auto size = static_cast<size_t>(rows * length);
-  std::vector<int32_t> tokens(size), targets(size), asked(size, kNoTarget);
+  std::vector<int32_t> tokens(size), targets(size);
   const auto begin_of = [&](size_t row) {
     const EncodedRequest& request = requests[which[row]];
     return static_cast<int64_t>(row) * length + static_cast<int64_t>(request.tokens.size()) - 1 - request.scored;
@@ -128,15 +134,11 @@ std::vector<ScoredRequest> score_whole(EvaluationPass& pass, std::span<const Enc
     const std::vector<int32_t>& own = requests[which[row]].tokens;
     std::copy(own.begin(), own.end() - 1, tokens.begin() + static_cast<int64_t>(row) * length);
     std::copy(own.begin() + 1, own.end(), targets.begin() + static_cast<int64_t>(row) * length);
-    std::copy_n(targets.begin() + begin_of(row), requests[which[row]].scored, asked.begin() + begin_of(row));
   }
-  const std::vector<double> losses = pass.token_losses(tokens.data(), targets.data(), rows, length);
-  const std::vector<bool> right = greedy ? pass.greedy(tokens.data(), asked.data(), rows, length) : std::vector<bool>();
+  const TokenScores scores = pass.token_scores(tokens.data(), targets.data(), rows, length, greedy);
   std::vector<ScoredRequest> scored;
   for (size_t row = 0; row < which.size(); ++row) {
-    const int64_t first = begin_of(row), count = requests[which[row]].scored;
-    scored.push_back({which[row], -std::accumulate(losses.begin() + first, losses.begin() + first + count, 0.0)});
-    if (greedy) scored.back().greedy = std::all_of(right.begin() + first, right.begin() + first + count, [](bool r) { return r; });
+    scored.push_back(scored_request(scores, which[row], begin_of(row), requests[which[row]].scored));
   }
   return scored;
 }

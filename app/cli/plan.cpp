@@ -40,7 +40,7 @@ int run(const ConfigOptions& options, bool measure, const RanksOption& ranks_opt
       {"optimizer", bytes(plan.optimizer_bytes)},
       {"sums of gradients", bytes(plan.sum_bytes)},
       {"activations at the peak", bytes(plan.activation_bytes)},
-      {"evaluation at its peak", bytes(plan.evaluation_bytes + plan.evaluation_host_bytes)},
+      {"evaluation at its peak", bytes(plan.evaluation_bytes)},
       {"statistics and captures beyond the steps", bytes(plan.device_bytes() - plan.peak_bytes - plan.runtime_bytes)},
       {"memory at the peak", bytes(plan.device_bytes()) + " of " + bytes(plan.memory.available) + " available on " + plan.device},
       {"cache / state per token of context", bytes(plan.state_bytes_per_token)},

@@ -8,15 +8,22 @@
 #include "kernels/engine/progress.h"
 #include "kernels/engine/transfer.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
-#include "kernels/ops/linear/linear.h"
 #include "kernels/ops/position_sums/position_sums.h"
 
 namespace saccade {
 
 namespace {
 
-constexpr int64_t kRows = 1024;  ///< of logits that are made at a time to find the likeliest tokens
-constexpr size_t kAhead = 8;     ///< pieces that a GPU is given before the losses of the first are read
+constexpr size_t kAhead = 8;  ///< pieces that a GPU is given before the losses of the first are read
+
+/// Whether each target is the likeliest token [targets], which may lie on a GPU.
+std::vector<bool> right_targets(std::span<const int32_t> targets, const Tensor& likeliest) {
+  std::vector<int32_t> found(targets.size());
+  copy_to_host(found.data(), likeliest);
+  std::vector<bool> right;
+  for (size_t i = 0; i < targets.size(); ++i) right.push_back(targets[i] != kNoTarget && found[i] == targets[i]);
+  return right;
+}
 
 }  // namespace
 
@@ -86,16 +93,22 @@ int64_t EvaluationPass::piece_sequences(int64_t length) const { return std::max<
 
 namespace {
 
-/// Adds up the losses of a batch, piece after piece.
+/// Adds up the losses of a batch, and whether its answers are right, piece after piece.
 class Sums {
  public:
   explicit Sums(const FrozenBatch& batch) : batch_(batch), at_(static_cast<size_t>(batch.length)) {
     evaluation_.targets_at.assign(static_cast<size_t>(batch.length), 0);
   }
 
-  /// Of sequences first … first + count − 1.
-  void add(const double* losses, int64_t first, int64_t count) {
+  /// Of sequences first … first + count − 1. An empty `likeliest`: text.
+  void add(const Tensor& token_losses, const Tensor& likeliest, int64_t first, int64_t count) {
     const int64_t length = batch_.length;
+    const double* losses = token_losses.data<double>();
+    if (likeliest) {
+      const auto size = static_cast<size_t>(count * length);
+      const std::vector<bool> right = right_targets({batch_.targets.data() + first * length, size}, likeliest);
+      evaluation_.right.insert(evaluation_.right.end(), right.begin(), right.end());
+    }
     for (int64_t s = 0; s < count; ++s) {
       const double* row = losses + s * length;
       const int32_t* asked = batch_.targets.data() + (first + s) * length;
@@ -113,7 +126,6 @@ class Sums {
       targets_ += static_cast<double>(counted);
     }
   }
-  void add_answers(const std::vector<bool>& right) { evaluation_.right.insert(evaluation_.right.end(), right.begin(), right.end()); }
 
   Evaluation finish() {
     std::vector<int64_t>& targets_at = evaluation_.targets_at;
@@ -152,15 +164,15 @@ std::vector<Evaluation> EvaluationPass::evaluate(std::span<const FrozenBatch> ba
   struct Piece {
     size_t batch;
     int64_t first, count;
-    Losses losses;
+    Told told;
   };
   std::vector<Sums> sums(batches.begin(), batches.end());
   std::deque<Piece> begun;
   int64_t done = 0;
   const auto finish_first = [&] {
-    const auto& [b, first, count, losses] = begun.front();
-    losses.computed.wait();
-    sums[b].add(losses.values.data<double>(), first, count);
+    const auto& [b, first, count, told] = begun.front();
+    told.computed.wait();
+    sums[b].add(told.losses, told.likeliest, first, count);
     done += count;
     begun.pop_front();
     raise_progress();  // a replayed piece runs no op
@@ -173,9 +185,8 @@ std::vector<Evaluation> EvaluationPass::evaluate(std::span<const FrozenBatch> ba
     for (int64_t first = 0; first < batch.sequences; first += most) {
       const int64_t count = std::min(most, batch.sequences - first);
       const int32_t *tokens = batch.tokens.data() + first * length, *targets = batch.targets.data() + first * length;
-      begun.push_back({b, first, count, begin_losses(tokens, targets, count, length, count * batch.most_answers)});
+      begun.push_back({b, first, count, begin_piece(tokens, targets, count, length, batch.most_answers > 0, count * batch.most_answers)});
       if (begun.size() > (copies_ ? kAhead : 0)) finish_first();
-      if (batch.most_answers > 0) sums[b].add_answers(greedy(tokens, targets, count, length));
     }
   }
   while (!begun.empty()) finish_first();
@@ -184,74 +195,44 @@ std::vector<Evaluation> EvaluationPass::evaluate(std::span<const FrozenBatch> ba
   return evaluations;
 }
 
-void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses, int64_t most_targets) const {
-  prepare_(tape);
-  Tensor token_losses;
-  model_.loss(tape, tokens, targets, nullptr, &token_losses, {.most_targets = most_targets});
-  add_position_sums(tape, token_losses, losses);  // as one long sequence: in double, where a replay leaves them too
+EvaluationPass::Told EvaluationPass::room_for(int64_t positions, bool likeliest) {
+  Told told{arena_.allocate({positions}, DType::f64), {}, {}};
+  if (likeliest) told.likeliest = arena_.allocate({positions}, DType::i32);
+  return told;
 }
 
-EvaluationPass::Losses EvaluationPass::begin_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
-                                                    int64_t most_targets) {
-  cuda::CapturedGraph& pass = graphs_[{sequences, length, most_targets, arena_.used()}];
+void EvaluationPass::forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Told& told, int64_t most_targets) const {
+  prepare_(tape);
+  Tensor losses;
+  model_.loss(tape, tokens, targets, nullptr, &losses, {.most_targets = most_targets, .largest = told.likeliest});
+  add_position_sums(tape, losses, told.losses);  // as one long sequence: in double, where a replay leaves them too
+}
+
+EvaluationPass::Told EvaluationPass::begin_piece(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
+                                                 bool likeliest, int64_t most_targets) {
+  cuda::CapturedGraph& pass = graphs_[{sequences, length, likeliest, most_targets, arena_.used()}];
   const Tensor x = arena_.allocate({sequences, length}, DType::i32), y = arena_.allocate({sequences, length}, DType::i32);
-  const Tensor losses = arena_.allocate({sequences * length}, DType::f64);
+  const Told told = room_for(sequences * length, likeliest);
   copy_from_host(x, tokens);
   copy_from_host(y, targets);
-  fill_zero(losses);
+  fill_zero(told.losses);
   pass(arena_.device(), [&] {
     Tape tape(arena_, false);
-    forward(tape, x, y, losses, most_targets);
+    forward(tape, x, y, told, most_targets);
   });
-  if (!copies_) return {losses, {}};
-  const Tensor values = copies_->begin(losses);
-  return {values, copies_->mark()};
+  if (!copies_) return told;
+  const Tensor losses = copies_->begin(told.losses), found = likeliest ? copies_->begin(told.likeliest) : Tensor();
+  return {losses, found, copies_->mark()};
 }
 
-std::vector<double> EvaluationPass::token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
-                                                 int64_t most_targets) {
-  const Losses losses = begin_losses(tokens, targets, sequences, length, most_targets);
-  losses.computed.wait();
-  return to_doubles(losses.values);
+TokenScores EvaluationPass::token_scores(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length, bool right) {
+  const Told told = begin_piece(tokens, targets, sequences, length, right, 0);
+  told.computed.wait();
+  return {to_doubles(told.losses),
+          right ? right_targets({targets, static_cast<size_t>(sequences * length)}, told.likeliest) : std::vector<bool>()};
 }
 
-std::vector<bool> EvaluationPass::greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length) {
-  const Tensor x = arena_.allocate({sequences, length}, DType::i32);
-  copy_from_host(x, tokens);
-  Tape tape(arena_, false);
-  prepare_(tape);
-  return likeliest(tape, model_.hidden(tape, x, nullptr), targets);
-}
-
-std::vector<bool> EvaluationPass::likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const {
-  const int64_t width = hidden.dim(2), positions = hidden.size() / width;
-  const auto row = static_cast<size_t>(width * byte_size(hidden.dtype()));
-  std::vector<char> all(static_cast<size_t>(hidden.bytes())), some;
-  copy_to_host(all.data(), hidden);
-  std::vector<int64_t> asked;
-  for (int64_t i = 0; i < positions; ++i)
-    if (targets[i] != kNoTarget) asked.push_back(i);
-  std::vector<bool> right(static_cast<size_t>(positions));
-  for (size_t first = 0; first < asked.size(); first += kRows) {
-    const size_t last = std::min(first + kRows, asked.size());
-    some.clear();
-    for (size_t i = first; i < last; ++i) {
-      const auto from = all.begin() + asked[i] * static_cast<int64_t>(row);
-      some.insert(some.end(), from, from + static_cast<int64_t>(row));
-    }
-    const Tensor rows = arena_.allocate({static_cast<int64_t>(last - first), width}, hidden.dtype());
-    copy_from_host(rows, some.data());
-    const std::vector<double> logits = to_doubles(linear(tape, rows, model_.output_weight()));
-    const int64_t vocabulary = model_.output_weight().dim(0);
-    for (size_t i = first; i < last; ++i) {
-      const auto begin = logits.begin() + static_cast<int64_t>(i - first) * vocabulary;
-      right[static_cast<size_t>(asked[i])] = std::max_element(begin, begin + vocabulary) - begin == targets[asked[i]];
-    }
-  }
-  return right;
-}
-
-ContinuationScores EvaluationPass::continuation_scores(const Continuations& batch, bool greedy) {
+TokenScores EvaluationPass::continuation_scores(const Continuations& batch, bool right) {
   const auto rows = static_cast<int64_t>(batch.context_of.size());
   const int64_t count = static_cast<int64_t>(batch.contexts.size()) / batch.context_length, capacity = batch.context_length + batch.length;
   Tape tape(arena_, false);
@@ -271,10 +252,9 @@ ContinuationScores EvaluationPass::continuation_scores(const Continuations& batc
   const Tensor x = arena_.allocate({rows, batch.length}, DType::i32), y = arena_.allocate({rows, batch.length}, DType::i32);
   copy_from_host(x, batch.tokens.data());
   copy_from_host(y, batch.targets.data());
-  const Tensor hidden = model_.extend(tape, x, state);
-  ContinuationScores scores{to_doubles(linear_cross_entropy(tape, hidden, model_.output_weight(), y).tokens), {}};
-  if (greedy) scores.right = likeliest(tape, hidden, batch.targets.data());
-  return scores;
+  const Tensor likeliest = right ? arena_.allocate({rows * batch.length}, DType::i32) : Tensor(), hidden = model_.extend(tape, x, state);
+  const CrossEntropy loss = linear_cross_entropy(tape, hidden, model_.output_weight(), y, {.largest = likeliest});
+  return {to_doubles(loss.tokens), right ? right_targets(batch.targets, likeliest) : std::vector<bool>()};
 }
 
 bool EvaluationPass::decodes(int64_t length) const try {
@@ -286,30 +266,13 @@ bool EvaluationPass::decodes(int64_t length) const try {
 }
 
 EvaluationPass::Planned EvaluationPass::plan(int64_t length, int64_t most_answers) {
-  Planned planned{piece_sequences(length), {}, {}, 0};
-  const Tensor x = arena_.allocate({planned.sequences, length}, DType::i32);
-  {
-    const Tensor y = arena_.allocate({planned.sequences, length}, DType::i32);
-    const Tensor losses = arena_.allocate({planned.sequences * length}, DType::f64);
-    Tape tape(arena_, false);
-    forward(tape, x, y, losses, planned.sequences * most_answers);
-    planned.cost = tape.cost(), planned.refusal = tape.refusal();
-  }
-  if (most_answers > 0) plan_answers(planned, x, most_answers);
-  return planned;
-}
-
-/// As `greedy` and `likeliest` do, with as many answers in every sequence of the piece as there can be.
-void EvaluationPass::plan_answers(Planned& planned, const Tensor& tokens, int64_t most_answers) {
+  Planned planned{piece_sequences(length), {}, {}};
+  const Tensor x = arena_.allocate({planned.sequences, length}, DType::i32), y = arena_.allocate({planned.sequences, length}, DType::i32);
+  const Told told = room_for(planned.sequences * length, most_answers > 0);
   Tape tape(arena_, false);
-  prepare_(tape);
-  const Tensor hidden = model_.hidden(tape, tokens, nullptr);
-  const int64_t rows = std::min(kRows, planned.sequences * most_answers), width = hidden.dim(2);
-  const Tensor some = arena_.allocate({rows, width}, hidden.dtype());
-  const Tensor logits = linear(tape, some, model_.output_weight());
-  planned.cost.flops += tape.cost().flops, planned.cost.bytes += tape.cost().bytes;
-  if (planned.refusal.empty()) planned.refusal = tape.refusal();
-  planned.host_bytes = hidden.bytes() + some.bytes() + logits.size() * static_cast<int64_t>(sizeof(double));
+  forward(tape, x, y, told, planned.sequences * most_answers);
+  planned.cost = tape.cost(), planned.refusal = tape.refusal();
+  return planned;
 }
 
 }  // namespace saccade

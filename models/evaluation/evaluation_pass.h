@@ -52,8 +52,9 @@ struct Continuations {
   std::vector<int32_t> context_of;       ///< [rows]
   std::vector<int32_t> tokens, targets;  ///< [rows · length]: what follows the context, and what follows each token
 };
-struct ContinuationScores {
-  std::vector<double> losses;  ///< [rows · length] nats of every target
+/// What a pass says of every target.
+struct TokenScores {
+  std::vector<double> losses;  ///< [sequences · length] nats
   std::vector<bool> right;     ///< likewise: the target is the first of the likeliest tokens; empty unless asked for
 };
 
@@ -71,44 +72,39 @@ class EvaluationPass {
   /// The same of several, one after the other; a GPU goes on to the next piece while the losses of those before it are added up.
   std::vector<Evaluation> evaluate(std::span<const FrozenBatch> batches, const std::function<void(int64_t sequences)>& progress = {});
 
-  /// Nats of every token [sequences · length] of one piece: rows may end in padding, whose losses mean nothing. Logits of most_targets
-  /// positions are made, of those with a target (0: of all).
-  std::vector<double> token_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length,
-                                   int64_t most_targets = 0);
-  /// Whether each target [sequences · length] of one piece is the first of the likeliest tokens; false where it is kNoTarget. Logits of
-  /// those positions alone are made.
-  std::vector<bool> greedy(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length);
+  /// Of one piece, whose rows may end in padding: 0 nats and never right where the target is kNoTarget. `right`: that is asked for, too.
+  TokenScores token_scores(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length, bool right);
   /// The same of continuations, by decoding: the state behind a context is copied for each of them. Throws UsageError where the model does
   /// not decode (`decodes`).
-  ContinuationScores continuation_scores(const Continuations& batch, bool greedy);
+  TokenScores continuation_scores(const Continuations& batch, bool right);
   /// Whether the model decodes sequences of `length` tokens on this device.
   bool decodes(int64_t length) const;
   /// Sequences of this length in a piece.
   int64_t piece_sequences(int64_t length) const;
 
-  /// What a piece of sequences of this length costs (device `plan`), with FrozenBatch::most_answers also what finds the likeliest tokens.
+  /// What a piece of sequences of this length costs (device `plan`), by FrozenBatch::most_answers.
   struct Planned {
     int64_t sequences = 0;  ///< in a piece
     Cost cost;
-    std::string refusal;     ///< Tape::refusal
-    int64_t host_bytes = 0;  ///< CPU memory that answers take in passing, at most
+    std::string refusal;  ///< Tape::refusal
   };
   Planned plan(int64_t length, int64_t most_answers = 0);
 
  private:
-  /// Sequences, length, most targets, and what else lives in the arena: where a piece's tensors lie depends on nothing else.
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t>;
+  /// Sequences, length, whether the likeliest tokens are told, most targets, and what else lives in the arena: where a piece's tensors lie
+  /// depends on nothing else.
+  using Key = std::tuple<int64_t, int64_t, bool, int64_t, int64_t>;
 
-  /// f64 [sequences · length] on the CPU, there when `computed` is reached.
-  struct Losses {
-    Tensor values;
+  /// What a piece tells of every position. On the CPU it is there when `computed` is reached.
+  struct Told {
+    Tensor losses;     ///< f64 [sequences · length] nats of the targets
+    Tensor likeliest;  ///< i32, the first of the likeliest tokens, −1 without a target; empty unless asked for
     HostCopies::Mark computed;
   };
-  Losses begin_losses(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length, int64_t most_targets);
-  void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Tensor& losses, int64_t most_targets) const;
-  /// Whether each target is the first of the likeliest tokens by hidden states [B, T, D].
-  std::vector<bool> likeliest(Tape& tape, const Tensor& hidden, const int32_t* targets) const;
-  void plan_answers(Planned& planned, const Tensor& tokens, int64_t most_answers);
+  /// Logits of most_targets positions are made, of those with a target (0: of all).
+  Told begin_piece(const int32_t* tokens, const int32_t* targets, int64_t sequences, int64_t length, bool likeliest, int64_t most_targets);
+  Told room_for(int64_t positions, bool likeliest);
+  void forward(Tape& tape, const Tensor& tokens, const Tensor& targets, const Told& told, int64_t most_targets) const;
 
   const Model& model_;
   Arena& arena_;

@@ -106,7 +106,6 @@ std::string plan_evaluation(TrainingStep& step, const RunConfig& config, Plan& p
     auto piece = pieces.find(shape);
     if (piece == pieces.end()) piece = pieces.emplace(shape, planned_piece(pass, domain, trained)).first;
     plan.flops_per_evaluation += piece->second.cost.flops / static_cast<double>(piece->second.sequences) * sequences;
-    plan.evaluation_host_bytes = std::max(plan.evaluation_host_bytes, piece->second.host_bytes);
     if (refusal.empty()) refusal = piece->second.refusal;
   }
   plan.evaluation_bytes = step.arena().peak_extent();
@@ -226,7 +225,7 @@ int64_t plans_made() { return plans; }
 
 int64_t Plan::device_bytes() const {
   if (engine == Engine::cuda) return std::max(peak_bytes, probe_bytes) + runtime_bytes;
-  return std::max({peak_bytes, evaluation_bytes + evaluation_host_bytes, probe_bytes + probe_host_bytes}) + capture_bytes;
+  return std::max(peak_bytes, probe_bytes + probe_host_bytes) + capture_bytes;
 }
 
 Plan make_plan(const RunConfig& config, int64_t vocabulary, const Ranks& ranks) {
@@ -277,9 +276,8 @@ void require_device(const RunConfig& config, const Plan& plan) {
       throw DeviceError(what + " " + mebibytes(bytes) + " of memory on " + to_string(where) + ", " + mebibytes(available) +
                         " are available; " + advice);
   };
-  const int64_t evaluating = plan.evaluation_bytes + (device.is_cuda() ? 0 : plan.evaluation_host_bytes) + plan.runtime_bytes;
-  if (evaluating >= plan.peak_bytes + plan.runtime_bytes)
-    require(evaluating, device, "evaluating the domains of the run needs",
+  if (plan.evaluation_bytes >= plan.peak_bytes)
+    require(plan.evaluation_bytes + plan.runtime_bytes, device, "evaluating the domains of the run needs",
             "name shorter domains in /data/ood, reduce /training/batch_tokens or /architecture/width");
   require(plan.peak_bytes + plan.runtime_bytes, device, "the run needs",
           "set /training/activation_checkpointing, reduce /training/batch_tokens, raise /training/gradient_accumulation, or reduce "
@@ -303,7 +301,6 @@ nlohmann::json to_json(const Plan& plan) {
                         {"activation_bytes", plan.activation_bytes},
                         {"peak_bytes", plan.peak_bytes},
                         {"evaluation_bytes", plan.evaluation_bytes},
-                        {"evaluation_host_bytes", plan.evaluation_host_bytes},
                         {"probe_bytes", plan.probe_bytes},
                         {"probe_host_bytes", plan.probe_host_bytes},
                         {"capture_bytes", plan.capture_bytes},

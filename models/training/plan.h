@@ -26,19 +26,18 @@ struct Plan {
   int64_t parameters = 0;
   int ranks = 1;  ///< that share the work; bytes are of one of them, FLOPs of all together
   int64_t weight_bytes = 0, gradient_bytes = 0, optimizer_bytes = 0;
-  int64_t sum_bytes = 0;              ///< of sums of gradients over micro-batches and ranks
-  int64_t activation_bytes = 0;       ///< at the peak, beyond the four above
-  int64_t peak_bytes = 0;             ///< all together, in steps and in evaluations between them
-  int64_t evaluation_bytes = 0;       ///< the same at the peak of evaluations alone, those beyond the trained length included
-  int64_t evaluation_host_bytes = 0;  ///< of the CPU, in passing: what finds the answers of a generated task
-  int64_t probe_bytes = 0;            ///< the same at the peak of statistics and captures, which come between steps
-  int64_t probe_host_bytes = 0;       ///< of the CPU: what statistics and captures are made of, in passing
-  int64_t capture_bytes = 0;          ///< of the CPU: captured maps until they are written
-  int64_t runtime_bytes = 0;          ///< what CUDA takes in addition: context, code, workspace of products, captured graphs
-  double flops_per_step = 0;          ///< forward, backward and update of one optimizer step of a whole batch
-  double flops_per_micro_batch = 0;   ///< forward and backward of a micro-batch after the first
-  double bytes_per_step = 0;          ///< least memory traffic of a step
-  double flops_per_evaluation = 0;    ///< of all domains, each at its own length
+  int64_t sum_bytes = 0;             ///< of sums of gradients over micro-batches and ranks
+  int64_t activation_bytes = 0;      ///< at the peak, beyond the four above
+  int64_t peak_bytes = 0;            ///< all together, in steps and in evaluations between them
+  int64_t evaluation_bytes = 0;      ///< the same at the peak of evaluations alone, those beyond the trained length included
+  int64_t probe_bytes = 0;           ///< the same at the peak of statistics and captures, which come between steps
+  int64_t probe_host_bytes = 0;      ///< of the CPU: what statistics and captures are made of, in passing
+  int64_t capture_bytes = 0;         ///< of the CPU: captured maps until they are written
+  int64_t runtime_bytes = 0;         ///< what CUDA takes in addition: context, code, workspace of products, captured graphs
+  double flops_per_step = 0;         ///< forward, backward and update of one optimizer step of a whole batch
+  double flops_per_micro_batch = 0;  ///< forward and backward of a micro-batch after the first
+  double bytes_per_step = 0;         ///< least memory traffic of a step
+  double flops_per_evaluation = 0;   ///< of all domains, each at its own length
   int64_t steps = 0, tokens_per_step = 0;
   int64_t micro_batches = 1;                      ///< of a whole batch
   int64_t tokens = 0;                             ///< of all steps, the smaller batches of a warm-up included
@@ -54,9 +53,7 @@ struct Plan {
   /// What the device must provide; on the CPU captured maps are written while training goes on.
   int64_t device_bytes() const;
   /// What the CPU must provide beside a GPU.
-  int64_t host_bytes() const {
-    return std::max(probe_host_bytes, evaluation_host_bytes) + capture_bytes + std::min(capture_bytes, kMostLateBytes);
-  }
+  int64_t host_bytes() const { return probe_host_bytes + capture_bytes + std::min(capture_bytes, kMostLateBytes); }
   double total_flops() const { return run_flops; }
   /// Of a step of so many micro-batches.
   double flops_of(int64_t count) const { return flops_per_step - static_cast<double>(micro_batches - count) * flops_per_micro_batch; }

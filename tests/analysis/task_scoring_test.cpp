@@ -170,7 +170,10 @@ class TaskScoringTest : public QObject {
     EvaluationPass pass(
         ties, other, [](Tape&) {}, 64);
     const std::vector<int32_t> tokens{0, 1, 2, 2}, targets{0, 2, kNoTarget, 1};
-    QCOMPARE(pass.greedy(tokens.data(), targets.data(), 1, 4), (std::vector<bool>{true, false, false, true}));
+    const TokenScores scores = pass.token_scores(tokens.data(), targets.data(), 1, 4, true);
+    QCOMPARE(scores.right, (std::vector<bool>{true, false, false, true}));
+    QCOMPARE(scores.losses, pass.token_scores(tokens.data(), targets.data(), 1, 4, false).losses);
+    QCOMPARE(scores.losses[2], 0.0);
   }
 
   void answers_are_compared() {

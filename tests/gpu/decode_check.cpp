@@ -435,7 +435,7 @@ void check_shared_contexts(json settings, const std::string& precision) {
     tokens.insert(tokens.end(), all.begin(), all.end() - 1);
     targets.insert(targets.end(), all.begin() + 1, all.end());
   }
-  const std::vector<double> whole = pass.token_losses(tokens.data(), targets.data(), rows, kContext + kMore);
+  const std::vector<double> whole = pass.token_scores(tokens.data(), targets.data(), rows, kContext + kMore, false).losses;
   const std::vector<double> shared = pass.continuation_scores(batch, false).losses;
   double off = 0;
   for (int64_t row = 0; row < rows; ++row)

@@ -357,24 +357,113 @@ bool check_too_many_targets(Device gpu) {
   from_doubles(hidden, activation({3000, 16}, 1).values);
   from_doubles(weight, activation({64, 16}, 2).values);
   from_doubles(targets, some_without(integers({3000}, 3, 64)).values);
-  const CrossEntropy some = linear_cross_entropy(tape, hidden, weight, targets, {.most_targets = 1500}),
-                     all = linear_cross_entropy(tape, hidden, weight, targets);
+  const Tensor places_of_some = arena.allocate({3000}, DType::i32), places_of_all = arena.allocate({3000}, DType::i32);
+  const CrossEntropy some = linear_cross_entropy(tape, hidden, weight, targets, {.most_targets = 1500, .largest = places_of_some}),
+                     all = linear_cross_entropy(tape, hidden, weight, targets, {.largest = places_of_all});
   const std::vector<double> found = to_doubles(some.tokens), expected = to_doubles(all.tokens);
   bool ok = std::isnan(to_doubles(some.mean)[0]);
+  const std::vector<double> places = to_doubles(places_of_some), all_places = to_doubles(places_of_all);
   for (size_t n = 0, place = 0; n < found.size(); ++n)
     if (n % 3 == 0)
-      ok = ok && found[n] == 0;
+      ok = ok && found[n] == 0 && places[n] == -1;
+    else if (place++ < 1500)
+      ok = ok && std::abs(found[n] - expected[n]) < 1e-4 && places[n] == all_places[n];
     else
-      ok = ok && (place++ < 1500 ? std::abs(found[n] - expected[n]) < 1e-4 : std::isnan(found[n]));
+      ok = ok && std::isnan(found[n]) && places[n] == -1;
   std::printf("more targets than there is room for: %s\n", ok ? "ok" : "FAILED");
   return ok;
+}
+
+struct LargestCase {
+  int64_t rows, vocabulary;
+  bool listed;
+  double penalty;
+  bool with_nan;
+};
+
+/// Hidden states and weights in halves, every row of weights twice, and targets in two rows of three, or listed in one. With NaN: in one
+/// column of the logits, and in all of some rows.
+std::vector<Input> largest_inputs(const LargestCase& c) {
+  constexpr int64_t kWidth = 16;
+  Input hidden = in_halves(activation({c.rows, kWidth}, 1)), weight = in_halves(parameter({c.vocabulary, kWidth}, 2));
+  std::copy_n(weight.values.begin(), c.vocabulary / 2 * kWidth, weight.values.begin() + c.vocabulary / 2 * kWidth);
+  if (c.with_nan) weight.values[3] = hidden.values[kWidth + 5] = hidden.values[3 * kWidth] = NAN;
+  const Input targets = integers({c.rows}, 3, static_cast<uint64_t>(c.vocabulary));
+  return {hidden, weight, c.listed ? one_of(targets, 3) : some_without(targets)};
+}
+
+/// What is wrong with the places of the largest logits, or nothing. The places are those of the CPU in double, recorded or not; everything
+/// else has the same bytes as where they are not asked for.
+std::string compare_largest(const LargestCase& c, DType dtype, Device gpu) {
+  const auto asking = [&](bool wanted) {
+    return OpCase{"", largest_inputs(c), [c, wanted](Tape& t, const Tensors& x) {
+                    CrossEntropyOptions options{c.penalty, c.listed ? (c.rows + 2) / 3 + 4 : 0};
+                    if (wanted) options.largest = t.empty({c.rows}, DType::i32);
+                    const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], options);
+                    return wanted ? Tensors{loss.mean, loss.tokens, options.largest} : Tensors{loss.mean, loss.tokens};
+                  }};
+  };
+  const OpCase wanted = asking(true), plain = asking(false);
+  OpValues once = run_case(wanted, gpu, dtype, false), alone = run_case(wanted, gpu, dtype, false, false);
+  if (!compares()) return "";
+  const OpValues truth = run_case(wanted, Device::cpu(), DType::f64, false), again = run_case(wanted, gpu, dtype, false),
+                 without = run_case(plain, gpu, dtype, false), without_alone = run_case(plain, gpu, dtype, false, false),
+                 plan = run_case(wanted, Device::plan(Engine::cuda), dtype, false);
+  const auto same = [](const OpValues& a, const OpValues& b) {
+    for (size_t i = 0; i < a.values.size(); ++i)
+      if (std::memcmp(a.values[i].data(), b.values[i].data(), a.values[i].size() * sizeof(double)) != 0) return false;
+    return a.values.size() == b.values.size();
+  };
+  std::string problem;
+  if (once.values[2] != truth.values[2]) problem += " places are not the CPU's";
+  if (alone.values[2] != truth.values[2]) problem += " places are not the CPU's where nothing is recorded";
+  if (!same(once, again)) problem += " two runs differ";
+  if (plan.peak != once.peak) problem += " plan peaks at " + std::to_string(plan.peak) + ", the run at " + std::to_string(once.peak);
+  once.values.erase(once.values.begin() + 2), alone.values.erase(alone.values.begin() + 2);
+  if (!same(once, without)) problem += " asking changes losses or gradients";
+  if (!same(alone, without_alone)) problem += " asking changes losses where nothing is recorded";
+  return problem;
+}
+
+/// Short and long rows for every kernel (17 and 50 257 are no multiples of a vector, 32 000 goes to Hopper's own), more blocks of logits
+/// than one, and more rows than a GPU has multiprocessors several times over.
+bool check_largest_logits(Device gpu) {
+  int failed = 0, count = 0;
+  for (const auto [rows, vocabulary] : {std::array<int64_t, 2>{600, 17},
+                                        {600, 256},
+                                        {600, 1024},
+                                        {600, 2048},
+                                        {600, 8192},
+                                        {600, 32000},
+                                        {600, 40000},
+                                        {600, 50257},
+                                        {7000, 40000}}) {
+    if (!in_shard(static_cast<size_t>(vocabulary)) || (short_cases() && rows > 600)) continue;
+    for (const bool listed : {false, true})
+      for (const bool with_nan : {false, true})
+        for (const double penalty : {0.0, 0.5})
+          for (const DType dtype : {DType::f32, DType::bf16}) {
+            if (short_cases() && (with_nan || (penalty > 0) != listed)) continue;
+            Arena::set_poison(true);
+            const std::string problem = compare_largest({rows, vocabulary, listed, penalty, with_nan}, dtype, gpu);
+            Arena::set_poison(false);
+            ++count, failed += problem.empty() ? 0 : 1;
+            if (!problem.empty() || std::getenv("SACCADE_TEST_VERBOSE"))
+              std::printf("largest logits %lldx%lld%s%s%s %s: %s%s\n", static_cast<long long>(rows), static_cast<long long>(vocabulary),
+                          listed ? " listed" : "", with_nan ? " with NaN" : "", penalty > 0 ? " penalized" : "", to_string(dtype),
+                          problem.empty() ? " ok" : " FAILED:", problem.c_str());
+          }
+  }
+  std::printf("largest logits: %d of %d rows failed\n", failed, count);
+  return failed == 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return check_main(argc, argv, cases, {}, [](Device device) {
-    const bool adamw = check_adamw(device), muon = check_muon(device), room = check_too_many_targets(device);
-    return adamw && muon && room ? 0 : 1;
+    const bool adamw = check_adamw(device), muon = check_muon(device), room = check_too_many_targets(device),
+               largest = check_largest_logits(device);
+    return adamw && muon && room && largest ? 0 : 1;
   });
 }

@@ -184,6 +184,92 @@ class CrossEntropyTest : public QObject {
     QCOMPARE(cost(1000, 2000), cost(1000, 0));
     QVERIFY(cost(1000, 125).second < cost(1000, 0).second / 2);
   }
+  /// Small whole numbers, every row of weights twice, so that the largest logit has a twin at least; no target in every third row.
+  static std::vector<Array> with_twins(int rows, int width, int vocabulary) {
+    std::vector<Array> all = inputs(rows, width, vocabulary);
+    for (Array* x : {&all[0], &all[1]})
+      for (double& v : x->values) v = std::round(3 * v);
+    std::vector<double>& weight = all[1].values;
+    std::copy_n(weight.begin(), vocabulary / 2 * width, weight.begin() + vocabulary / 2 * width);
+    for (size_t r = 1; r < static_cast<size_t>(rows); r += 3) all[2].values[r] = -1;
+    return all;
+  }
+  /// The first of the largest logits of each row, as a pencil finds it.
+  static std::vector<double> places(const std::vector<Array>& all) {
+    const auto rows = all[0].shape[0], width = all[0].shape[1], vocabulary = all[1].shape[0];
+    std::vector<double> found;
+    for (int64_t r = 0; r < rows; ++r) {
+      std::vector<double> logits;
+      const auto h = all[0].values.begin() + r * width;
+      for (int64_t v = 0; v < vocabulary; ++v) logits.push_back(std::inner_product(h, h + width, all[1].values.begin() + v * width, 0.0));
+      const auto largest = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      found.push_back(all[2].values[static_cast<size_t>(r)] < 0 ? -1 : static_cast<double>(largest));
+    }
+    return found;
+  }
+  static Op telling_the_largest(double penalty, int64_t most) {
+    return [=](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> {
+      const Tensor largest = t.empty({x[2].size()}, DType::i32);
+      const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], {penalty, most, largest});
+      return {loss.mean, loss.tokens, largest};
+    };
+  }
+  void largest_logits_data() {
+    QTest::addColumn<int>("rows");
+    QTest::addColumn<int>("vocabulary");
+    QTest::addColumn<int>("room");
+    QTest::newRow("one row") << 1 << 2 << 0;
+    QTest::newRow("primes") << 13 << 11 << 0;
+    QTest::newRow("exact room") << 13 << 11 << 9;
+    QTest::newRow("more room") << 13 << 11 << 11;
+    QTest::newRow("several blocks") << 5001 << 53 << 0;
+    QTest::newRow("several blocks in room") << 5001 << 53 << 3400;
+    QTest::newRow("several tasks") << 307 << 33001 << 0;
+    QTest::newRow("several tasks in room") << 307 << 33001 << 205;
+  }
+  /// With and without a penalty, of which the values are the same; and all else is as where they are not asked for, gradients included.
+  void largest_logits() {
+    QFETCH(int, rows);
+    QFETCH(int, vocabulary);
+    QFETCH(int, room);
+    const std::vector<Array> all = with_twins(rows, 5, vocabulary);
+    const std::vector<double> expected = places(all);
+    QVERIFY(std::count(expected.begin(), expected.end(), -1) == (rows + 1) / 3);
+    for (const double penalty : {0.0, kPenalty}) {
+      const Op told = telling_the_largest(penalty, room);
+      const Op untold = [=](Tape& t, const std::vector<Tensor>& x) -> std::vector<Tensor> {
+        const CrossEntropy loss = linear_cross_entropy(t, x[0], x[1], x[2], {penalty, room});
+        return {loss.mean, loss.tokens};
+      };
+      for (const DType dtype : {DType::f64, DType::f32}) {
+        OpRun run = run_op(told, all, dtype, Device::cpu());
+        QCOMPARE(run.values[2].values, expected);
+        run.values.erase(run.values.begin() + 2);
+        const OpRun without = run_op(untold, all, dtype, Device::cpu());
+        QCOMPARE(run.values.size(), size_t{4});
+        for (size_t i = 0; i < 4; ++i) QCOMPARE(run.values[i].values, without.values[i].values);
+        const QString problem = check_threads(told, all, dtype);
+        QVERIFY2(problem.isEmpty(), qPrintable(problem));
+      }
+      const QString problem = check_plan(told, all);
+      QVERIFY2(problem.isEmpty(), qPrintable(problem));
+    }
+  }
+  /// NaN is passed over, wherever it stands and whatever its sign, and a row of nothing else has no largest logit; −∞ · −∞ is one.
+  void largest_logits_beside_nan() {
+    const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+    for (const DType dtype : {DType::f64, DType::f32})
+      for (const int64_t room : {0, 5})
+        for (const double odd : {nan, -nan, -infinity})
+          for (size_t column = 0; column < 40; ++column) {
+            std::vector<Array> all{{{7, 1}, {1, 2, 1, 1, odd, 1, nan}}, {{40, 1}, {}}, {{7}, {0, -1, -1, 3, 0, 5, 0}, true}};
+            for (int v = 0; v < 40; ++v) all[1].values.push_back(1 + v % 7);
+            all[1].values[column] = odd;
+            const OpRun run = run_op(telling_the_largest(0, room), all, dtype, Device::cpu());
+            const double first = column == 6 ? 13 : 6, none = -1, product = odd == -infinity ? static_cast<double>(column) : none;
+            QCOMPARE(run.values[2].values, (std::vector<double>{first, none, none, first, product, first, none}));
+          }
+  }
   void more_targets_than_there_is_room_for() {
     Arena arena(Device::cpu());
     Tape tape(arena, false);
@@ -254,6 +340,9 @@ class CrossEntropyTest : public QObject {
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({2}, DType::i32)));
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), {-1e-4}));
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument, linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), {0, -1}));
+    for (const Tensor& largest : {tape.empty({2}, DType::i32), tape.empty({3}, DType::f32)})
+      QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
+                               linear_cross_entropy(tape, hidden, weight, tape.empty({3}, DType::i32), {.largest = largest}));
     QVERIFY_THROWS_EXCEPTION(std::invalid_argument,
                              linear_cross_entropy(tape, hidden, tape.empty({4, 3}, DType::f32), tape.empty({3}, DType::i32)));
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/engine/transfer.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/training/decoder.h"
 #include "models/training/plan.h"
@@ -178,6 +179,70 @@ class EvaluationTest : public QObject {
       const Evaluation pieces = pass_of(*model, tokens).evaluate(batch);
       QVERIFY(std::abs(pieces.loss - whole.loss) < 1e-12 && pieces.by_sequence.size() == 9);
     }
+  }
+
+  /// The first of the likeliest tokens of every position.
+  static std::vector<int32_t> likeliest(InferenceModel& model, const FrozenBatch& batch) {
+    Tape tape(model.arena(), false);
+    model.prepare(tape);
+    const Tensor x = model.arena().allocate({batch.sequences, batch.length}, DType::i32);
+    copy_from_host(x, batch.tokens.data());
+    const std::vector<double> logits = to_doubles(model.model().logits(tape, x, nullptr));
+    const auto vocabulary = static_cast<int64_t>(logits.size()) / x.size();
+    std::vector<int32_t> tokens;
+    for (auto row = logits.begin(); row != logits.end(); row += vocabulary)
+      tokens.push_back(static_cast<int32_t>(std::max_element(row, row + vocabulary) - row));
+    return tokens;
+  }
+  /// Answers are right where they are the likeliest token, in pieces of any size, and have the losses of text. They take one forward pass
+  /// and the memory that is planned.
+  void answers_are_right_where_they_are_likeliest() {
+    const RunConfig config = small_run(plain(), {}, "f64");
+    const auto trainer = trained(config, 5);
+    const auto model = weights_of(config, *trainer);
+    FrozenBatch batch = frozen(9, 24, corpus_.vocabulary());
+    const std::vector<int32_t> found = likeliest(*model, batch);
+    std::vector<bool> expected;
+    for (size_t i = 0; i < found.size(); ++i) {
+      expected.push_back(i % 5 == 0);
+      batch.targets[i] = i % 5 == 0 ? found[i] : i % 5 == 1 ? (found[i] + 1) % 257 : kNoTarget;
+    }
+    batch.most_answers = 10;
+    const Evaluation whole = pass_of(*model, 9 * 24).evaluate(batch);
+    QCOMPARE(whole.right, expected);
+    QCOMPARE(whole.accuracy, 44.0 / 87);
+    for (const int64_t tokens : {1, 30, 100}) {
+      const Evaluation pieces = pass_of(*model, tokens).evaluate(batch);
+      QCOMPARE(pieces.right, expected);
+      QCOMPARE(pieces.accuracy, whole.accuracy);
+      QVERIFY(std::abs(pieces.loss - whole.loss) < 1e-12);
+    }
+    const TokenScores scores = pass_of(*model, 9 * 24).token_scores(batch.tokens.data(), batch.targets.data(), 9, 24, true);
+    QCOMPARE(scores.right, expected);
+    double sum = 0;
+    for (const double loss : scores.losses) sum += loss / 87;
+    QVERIFY(std::abs(sum - whole.loss) < 1e-12);
+
+    InferenceModel plan(config.architecture, corpus_.vocabulary(), 24, Device::plan(), config.precision, uint64_t{77});
+    model->arena().reset_peak();
+    pass_of(*model, 96).evaluate(batch);
+    plan.arena().reset_peak();
+    pass_of(plan, 96).plan(24, 10);
+    QCOMPARE(model->arena().peak_extent(), plan.arena().peak_extent());
+    QCOMPARE(pass_of(plan, 96).plan(24, 24).cost.flops, pass_of(plan, 96).plan(24).cost.flops);
+  }
+  void answers_of_a_model_of_nan_are_wrong() {
+    const RunConfig config = small_run(plain());
+    const auto trainer = trained(config, 0);
+    const auto model = weights_of(config, *trainer);
+    for (const Parameter& p : model->model().parameters())
+      from_doubles(p.value, std::vector<double>(static_cast<size_t>(p.value.size()), std::numeric_limits<double>::quiet_NaN()));
+    FrozenBatch batch = frozen(3, 24, corpus_.vocabulary());
+    std::fill(batch.targets.begin(), batch.targets.end(), 0);
+    batch.most_answers = 24;
+    const Evaluation e = pass_of(*model, 96).evaluate(batch);
+    QVERIFY(std::isnan(e.loss));
+    QCOMPARE(e.accuracy, 0.0);
   }
 
   void other_lengths_where_the_model_takes_them() {

@@ -161,8 +161,7 @@ class PlanTest : public QObject {
     QVERIFY(same.evaluation_bytes < same.peak_bytes && longer.evaluation_bytes == longer.peak_bytes);
     const int64_t state = longer.weight_bytes + longer.gradient_bytes + longer.optimizer_bytes;
     QVERIFY(longer.peak_bytes > state + 4 * 32 * 8192 && longer.device_bytes() > same.device_bytes());
-    QVERIFY(longer.evaluation_host_bytes > 4 * 32 * 8192);  // hidden states are read back to find the answers
-    QVERIFY(longer.device_bytes() >= longer.evaluation_bytes + longer.evaluation_host_bytes);
+    QVERIFY(longer.device_bytes() >= longer.evaluation_bytes);
     QCOMPARE(longer.flops_per_step, same.flops_per_step);
     QVERIFY(longer.flops_per_evaluation > 256 * same.flops_per_evaluation);  // 4 sequences each, 512 times as long, one domain of two
     const RunConfig huge = config("length-1000000", "llama", 8192);

@@ -30,11 +30,15 @@ __device__ __forceinline__ int first_of_row(int index) {
   return first;
 }
 
-/// A block of kThreads owns a row: one pass for maximum and sum, one that leaves the gradient. With kPenalty each thread keeps
-/// where it first met its maximum, and the first place among those of the row's maximum gets `penalty` times it.
-template <int kThreads, bool kPenalty, class T>
+/// The place of a row's largest logit as it is told: −1 where none is above −∞ (NaN is passed over), or where nothing is asked.
+__device__ __forceinline__ int told_place(bool counts, float top, int place) { return counts && top > -INFINITY ? place : -1; }
+
+/// A block of kThreads owns a row: one pass for maximum and sum, one that leaves the gradient. With kPlace each thread keeps
+/// where it first met its maximum, and the first place among those of the row's maximum goes to `largest`, unless that is null, and gets
+/// `penalty` times the maximum.
+template <int kThreads, bool kPlace, class T>
 __global__ void __launch_bounds__(kThreads)
-    softmax_kernel(T* logits, const int32_t* targets, float* losses, int n, bool gradient, float scale, float penalty) {
+    softmax_kernel(T* logits, const int32_t* targets, float* losses, int32_t* largest, int n, bool gradient, float scale, float penalty) {
   __shared__ Soft parts[kThreads / 32];
   constexpr int V = kVector<T>;
   const int64_t row = blockIdx.x;
@@ -51,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int v = 1; v < V; ++v) top = fmaxf(top, to_float(piece.v[v]));
 #pragma unroll
     for (int v = 0; v < V; ++v) sum += __expf(to_float(piece.v[v]) - top);
-    if constexpr (kPenalty)
+    if constexpr (kPlace)
       if (top > mine.top)
 #pragma unroll
         for (int v = V - 1; v >= 0; --v)
@@ -60,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   for (int i = packs * V + threadIdx.x; i < n; i += kThreads) {
     const float value = to_float(logits[i]);
-    if constexpr (kPenalty)
+    if constexpr (kPlace)
       if (value > mine.top) place = i;
     mine = merge(mine, {value, 1.0f});
   }
@@ -73,12 +77,15 @@ __global__ void __launch_bounds__(kThreads)
   Soft all = parts[0];
   for (int w = 1; w < kThreads / 32; ++w) all = merge(all, parts[w]);
   if (threadIdx.x == 0) losses[row] = counts ? all.top + logf(all.sum) - wanted : 0.0f;
+  if constexpr (kPlace) {
+    place = first_of_row<kThreads / 32>(own_top == all.top ? place : INT_MAX);
+    if (largest && threadIdx.x == 0) largest[row] = told_place(counts, all.top, place);
+  }
   if (!gradient) return;
-  if constexpr (kPenalty) place = first_of_row<kThreads / 32>(own_top == all.top ? place : INT_MAX);
   const float factor = counts ? scale / all.sum : 0.0f, pull = counts ? penalty * all.top : 0.0f;
   const auto gradient_of = [&](T logit, int i) {
     float g = __expf(to_float(logit) - all.top) * factor - (i == target ? scale : 0.0f);
-    if constexpr (kPenalty) g += i == place ? pull : 0.0f;
+    if constexpr (kPlace) g += i == place ? pull : 0.0f;
     return from_float<T>(g);
   };
   for (int p = threadIdx.x; p < packs; p += kThreads) {
@@ -107,10 +114,10 @@ __device__ __forceinline__ float over_row(float of_warp, Merge merge) {
 /// The same with the row in registers, kPacks pieces of 16 bytes a thread: it is read once. kWarps warps share a row; with one,
 /// a block takes kRowsOfWarps rows.
 constexpr int kRowsOfWarps = 8;
-template <int kWarps, int kPacks, bool kPenalty, class T>
+template <int kWarps, int kPacks, bool kPlace, class T>
 __global__ void __launch_bounds__(kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps)
-    softmax_packed_kernel(T* logits, const int32_t* targets, float* losses, int64_t rows, int n, bool gradient, float scale,
-                          float penalty) {
+    softmax_packed_kernel(T* logits, const int32_t* targets, float* losses, int32_t* largest, int64_t rows, int n, bool gradient,
+                          float scale, float penalty) {
   constexpr int V = kVector<T>;
   const int64_t row = kWarps == 1 ? int64_t{blockIdx.x} * kRowsOfWarps + threadIdx.x / 32 : blockIdx.x;
   if (row >= rows) return;
@@ -139,7 +146,7 @@ __global__ void __launch_bounds__(kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps)
       for (int v = 0; v < V; ++v) {
         sum += __expf(to_float(x[p].v[v]) - top);
         if (at + v == target) wanted = to_float(x[p].v[v]);
-        if constexpr (kPenalty) place = min(place, to_float(x[p].v[v]) == top ? at + v : INT_MAX);
+        if constexpr (kPlace) place = min(place, to_float(x[p].v[v]) == top ? at + v : INT_MAX);
       }
   }
   const auto plus = [](float a, float b) { return a + b; };
@@ -147,8 +154,11 @@ __global__ void __launch_bounds__(kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps)
   wanted = over_row<kWarps>(warp_sum(wanted), plus);
   const bool counts = target >= 0;
   if (thread == 0) losses[row] = counts ? top + logf(sum) - wanted : 0.0f;
+  if constexpr (kPlace) {
+    place = first_of_row<kWarps>(place);
+    if (largest && thread == 0) largest[row] = told_place(counts, top, place);
+  }
   if (!gradient) return;
-  if constexpr (kPenalty) place = first_of_row<kWarps>(place);
   const float factor = counts ? scale / sum : 0.0f, pull = counts ? penalty * top : 0.0f;
 #pragma unroll
   for (int p = 0; p < kPacks; ++p) {
@@ -157,7 +167,7 @@ __global__ void __launch_bounds__(kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps)
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       float g = __expf(to_float(x[p].v[v]) - top) * factor - (at + v == target ? scale : 0.0f);
-      if constexpr (kPenalty) g += at + v == place ? pull : 0.0f;
+      if constexpr (kPlace) g += at + v == place ? pull : 0.0f;
       x[p].v[v] = from_float<T>(g);
     }
     store_pack(logits + at, x[p]);
@@ -178,9 +188,9 @@ __global__ void __launch_bounds__(1024) mean_kernel(const float* x, float* mean,
   *mean = static_cast<float>(sum / static_cast<double>(n));
 }
 
-template <bool kPenalty>
-void launch_softmax(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient, double scale,
-                    double penalty) {
+template <bool kPlace>
+void launch_softmax(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int32_t* largest, int64_t rows,
+                    bool gradient, double scale, double penalty) {
   const float scaled = static_cast<float>(scale), pull = static_cast<float>(scale * penalty);
   const int n = static_cast<int>(logits.dim(-1));
   dispatch_cuda(logits.dtype(), [&](auto t) {
@@ -188,8 +198,8 @@ void launch_softmax(Stream stream, const Tensor& logits, const int32_t* targets,
     const auto packed = [&](auto warps, auto packs) {
       constexpr int kWarps = decltype(warps)::value;
       const unsigned blocks = kWarps == 1 ? blocks_for(rows, kRowsOfWarps) : static_cast<unsigned>(rows);
-      softmax_packed_kernel<kWarps, decltype(packs)::value, kPenalty><<<blocks, kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps, 0, stream>>>(
-          pointer<T>(logits), targets, losses, rows, n, gradient, scaled, pull);
+      softmax_packed_kernel<kWarps, decltype(packs)::value, kPlace><<<blocks, kWarps == 1 ? 32 * kRowsOfWarps : 32 * kWarps, 0, stream>>>(
+          pointer<T>(logits), targets, losses, largest, rows, n, gradient, scaled, pull);
     };
     const int packs = n % kVector<T> == 0 ? n / kVector<T> : INT_MAX;
     if (packs <= 64)
@@ -200,18 +210,19 @@ void launch_softmax(Stream stream, const Tensor& logits, const int32_t* targets,
       packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 4>{});
     else if (packs <= 1024)
       packed(std::integral_constant<int, 4>{}, std::integral_constant<int, 8>{});
-    else if (!hopper_softmax_cross_entropy(stream, logits, targets, losses, rows, gradient, scale, penalty))
-      softmax_kernel<512, kPenalty>
-          <<<static_cast<unsigned>(rows), 512, 0, stream>>>(pointer<T>(logits), targets, losses, n, gradient, scaled, pull);
+    else if (!hopper_softmax_cross_entropy(stream, logits, targets, losses, largest, rows, gradient, scale, penalty))
+      softmax_kernel<512, kPlace>
+          <<<static_cast<unsigned>(rows), 512, 0, stream>>>(pointer<T>(logits), targets, losses, largest, n, gradient, scaled, pull);
   });
   check_launch();
 }
 
 }  // namespace
 
-void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
-                           double scale, double penalty) {
-  (penalty > 0 ? launch_softmax<true> : launch_softmax<false>)(stream, logits, targets, losses, rows, gradient, scale, penalty);
+void softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int32_t* largest, int64_t rows,
+                           bool gradient, double scale, double penalty) {
+  const auto launch = penalty > 0 || largest ? launch_softmax<true> : launch_softmax<false>;
+  launch(stream, logits, targets, losses, largest, rows, gradient, scale, penalty);
 }
 
 void mean(Stream stream, const Tensor& x, const Tensor& result) {

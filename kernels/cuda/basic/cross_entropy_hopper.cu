@@ -27,9 +27,10 @@ __device__ __forceinline__ T over_block(T of_warp, T (&parts)[kWarps], Merge mer
 
 #endif
 
-template <bool kPenalty>
-__global__ void __launch_bounds__(kThreads, 1)
-    staged_softmax_kernel(bf16* logits, const int32_t* targets, float* losses, int rows, int n, bool gradient, float scale, float pull) {
+/// kPlace: the place of the row's largest logit is looked for, to be told in `largest`, unless that is null, and pulled at.
+template <bool kPlace>
+__global__ void __launch_bounds__(kThreads, 1) staged_softmax_kernel(bf16* logits, const int32_t* targets, float* losses, int32_t* largest,
+                                                                     int rows, int n, bool gradient, float scale, float pull) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(128) char memory[];
   __shared__ uint64_t filled[kRows];
@@ -79,18 +80,19 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (at >= packs) continue;
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        if constexpr (kPenalty) place = min(place, e[p][v] == top ? at * V + v : INT_MAX);
+        if constexpr (kPlace) place = min(place, e[p][v] == top ? at * V + v : INT_MAX);
         sum += e[p][v] = exp2_approximate(e[p][v] * kLog2e - shift);
       }
     }
     sum = over_block(warp_sum(sum), sums, [](float y) { return warp_sum(y); });
     if (threadIdx.x == 0) losses[row] = counts ? top + logf(sum) - wanted : 0.0f;
     const float factor = counts ? scale / sum : 0.0f;
+    if constexpr (kPlace) {
+      const auto first = [](int y) { return __reduce_min_sync(0xffffffffu, y); };
+      place = over_block(first(place), places, first);
+      if (largest && threadIdx.x == 0) largest[row] = counts && top > -INFINITY ? place : -1;  // NaN is passed over
+    }
     if (gradient) {
-      if constexpr (kPenalty) {
-        const auto first = [](int y) { return __reduce_min_sync(0xffffffffu, y); };
-        place = over_block(first(place), places, first);
-      }
 #pragma unroll
       for (int p = 0; p < kPacks; ++p) {
         const int at = threadIdx.x + p * kThreads;
@@ -106,8 +108,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (threadIdx.x == 0) {
       if (gradient && counts) {
         const auto value = [&](float logit) { return exp2_approximate(logit * kLog2e - shift) * factor; };
-        if (kPenalty && place != target && place < n) values[place] = from_float<bf16>(value(top) + pull * top);
-        values[target] = from_float<bf16>(value(wanted) - scale + (kPenalty && place == target ? pull * top : 0.0f));
+        if (kPlace && pull != 0 && place != target && place < n) values[place] = from_float<bf16>(value(top) + pull * top);
+        values[target] = from_float<bf16>(value(wanted) - scale + (kPlace && place == target ? pull * top : 0.0f));
         hopper::publish_shared();
       }
       if (gradient) hopper::put_bytes(logits + int64_t{row} * n, shared_address(values), bytes);
@@ -123,19 +125,19 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 }  // namespace
 
-bool hopper_softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int64_t rows, bool gradient,
-                                  double scale, double penalty) {
+bool hopper_softmax_cross_entropy(Stream stream, const Tensor& logits, const int32_t* targets, float* losses, int32_t* largest,
+                                  int64_t rows, bool gradient, double scale, double penalty) {
   const int64_t n = logits.dim(-1);
   const int device = logits.device().index, shared = static_cast<int>(kRows * n * 2);
   if (logits.dtype() != DType::bf16 || n % kVector<bf16> != 0 || n > kMost || !hopper::available(device)) return false;
   const auto launch = [&](auto kernel) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
     kernel<<<hopper::persistent_blocks(device, rows), kThreads, static_cast<size_t>(shared), stream>>>(
-        pointer<bf16>(logits), targets, losses, static_cast<int>(rows), static_cast<int>(n), gradient, static_cast<float>(scale),
+        pointer<bf16>(logits), targets, losses, largest, static_cast<int>(rows), static_cast<int>(n), gradient, static_cast<float>(scale),
         static_cast<float>(scale * penalty));
     check_launch();
   };
-  penalty > 0 ? launch(staged_softmax_kernel<true>) : launch(staged_softmax_kernel<false>);
+  penalty > 0 || largest ? launch(staged_softmax_kernel<true>) : launch(staged_softmax_kernel<false>);
   return true;
 }
 

@@ -85,6 +85,13 @@ __global__ void __launch_bounds__(kThreads) spread_losses_kernel(const float* lo
   tokens[i] = place >= 0 ? losses[place] : place == TargetedRows::kNoRoom ? NAN : 0.0f;
 }
 
+__global__ void __launch_bounds__(kThreads) spread_largest_kernel(const int32_t* from, const int32_t* places, int32_t* to, int64_t n) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= n) return;
+  const int32_t place = places[i];
+  to[i] = place >= 0 ? from[place] : -1;
+}
+
 }  // namespace
 
 void list_targets(Stream stream, const Tensor& targets, const TargetedRows& list) {
@@ -105,6 +112,12 @@ void spread_rows(Stream stream, const Tensor& from, const TargetedRows& list, co
 void spread_losses(Stream stream, const Tensor& losses, const TargetedRows& list, const Tensor& tokens) {
   spread_losses_kernel<<<blocks_for(tokens.size(), kThreads), kThreads, 0, stream>>>(pointer<float>(losses), pointer<int32_t>(list.places),
                                                                                      pointer<float>(tokens), tokens.size());
+  check_launch();
+}
+
+void spread_largest(Stream stream, const Tensor& from, const TargetedRows& list, const Tensor& to) {
+  spread_largest_kernel<<<blocks_for(to.size(), kThreads), kThreads, 0, stream>>>(pointer<int32_t>(from), pointer<int32_t>(list.places),
+                                                                                  pointer<int32_t>(to), to.size());
   check_launch();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/simd.h"
@@ -46,11 +47,23 @@ SACCADE_INLINE int32_t first_of(const T* x, int32_t n, T value) {
   return first;
 }
 
-/// logits → −ln softmax(logits)[target] per row; logits are left as (softmax − onehot + penalty · largest, where it is) · scale.
-/// A row with target −1: loss 0, logits left as zeros.
+/// The place of the first of the largest numbers, NaN passed over; −1 where none is above −∞.
 template <class T>
-SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, int64_t rows, int64_t n, double scale, double penalty) {
+SACCADE_INLINE int32_t place_of_largest(const T* x, int64_t n) {
+  T top = -std::numeric_limits<T>::infinity();
+  int32_t place = -1;
+  for (int64_t i = 0; i < n; ++i)
+    if (x[i] > top) top = x[i], place = static_cast<int32_t>(i);
+  return place;
+}
+
+/// logits → −ln softmax(logits)[target] per row; logits are left as (softmax − onehot + penalty · largest, where it is) · scale.
+/// A row with target −1: loss 0, logits left as zeros. places: of the largest logits, where they are wanted, else null.
+template <class T>
+SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, int32_t* places, int64_t rows, int64_t n, double scale,
+                                 double penalty) {
   for (int64_t r = 0; r < rows; ++r, logits += n) {
+    if (places) places[r] = targets[r] < 0 ? -1 : place_of_largest(logits, n);
     if (targets[r] < 0) {
       losses[r] = 0;
       std::fill(logits, logits + n, T(0));
@@ -67,11 +80,13 @@ SACCADE_INLINE void softmax_rows(T* logits, const int32_t* targets, T* losses, i
     if (penalty > 0) logits[winner] += static_cast<T>(scale * penalty) * top;
   }
 }
-SACCADE_SIMD void softmax(float* logits, const int32_t* targets, float* losses, int64_t rows, int64_t n, double scale, double penalty) {
-  softmax_rows(logits, targets, losses, rows, n, scale, penalty);
+SACCADE_SIMD void softmax(float* logits, const int32_t* targets, float* losses, int32_t* places, int64_t rows, int64_t n, double scale,
+                          double penalty) {
+  softmax_rows(logits, targets, losses, places, rows, n, scale, penalty);
 }
-SACCADE_SIMD void softmax(double* logits, const int32_t* targets, double* losses, int64_t rows, int64_t n, double scale, double penalty) {
-  softmax_rows(logits, targets, losses, rows, n, scale, penalty);
+SACCADE_SIMD void softmax(double* logits, const int32_t* targets, double* losses, int32_t* places, int64_t rows, int64_t n, double scale,
+                          double penalty) {
+  softmax_rows(logits, targets, losses, places, rows, n, scale, penalty);
 }
 
 void check_targets(const Tensor& targets, int64_t vocabulary) {
@@ -85,8 +100,8 @@ void check_targets(const Tensor& targets, int64_t vocabulary) {
 /// d_rows and d_weight: of the mean loss, empty when not wanted.
 struct Buffers {
   Tensor logits, d_rows, d_weight;
-  TargetedRows list;        ///< empty: every row may have a target
-  Tensor gathered, losses;  ///< with a list: hidden states of a block of its rows, and the nats of all of them
+  TargetedRows list;                 ///< empty: every row may have a target
+  Tensor gathered, losses, largest;  ///< with a list: hidden states of a block of its rows, nats and largest logits' places of all of them
 
   bool gradients() const { return d_rows || d_weight; }
 };
@@ -110,7 +125,7 @@ int64_t list_targets(const Tensor& targets, const TargetedRows& list) {
 
 template <class T>
 void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss, const Buffers& buffers,
-                   double penalty) {
+                   const CrossEntropyOptions& options) {
   const int64_t vocabulary = weight.dim(0), width = weight.dim(1), all = targets.size(), step = buffers.logits.dim(0);
   check_targets(targets, vocabulary);
   const TargetedRows& list = buffers.list;
@@ -118,6 +133,7 @@ void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& tar
   const int32_t* wanted = (list ? list.targets : targets).template data<int32_t>();
   const T *h = hidden.data<T>(), *w = weight.data<T>();
   T *logits = buffers.logits.data<T>(), *tokens = loss.tokens.data<T>(), *losses = list ? buffers.losses.data<T>() : tokens;
+  int32_t* places = options.largest ? (list ? buffers.largest : options.largest).template data<int32_t>() : nullptr;
   if (buffers.d_weight && rows == 0) std::fill_n(buffers.d_weight.data<T>(), buffers.d_weight.size(), T(0));
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
@@ -128,7 +144,8 @@ void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& tar
         std::copy_n(h + list.rows.data<int32_t>()[first + r] * width, width, buffers.gathered.data<T>() + r * width);
       T* p = logits + begin * vocabulary;
       gemm_serial<T>(false, true, m, vocabulary, width, 1, block + begin * width, width, w, width, false, p, vocabulary);
-      softmax(p, wanted + at, losses + at, m, vocabulary, 1.0 / static_cast<double>(all), penalty);
+      softmax(p, wanted + at, losses + at, places ? places + at : nullptr, m, vocabulary, 1.0 / static_cast<double>(all),
+              options.max_logit_penalty);
       if (buffers.d_rows)
         gemm_serial<T>(false, false, m, width, vocabulary, 1, p, vocabulary, w, width, false, buffers.d_rows.data<T>() + at * width, width);
     });
@@ -138,6 +155,11 @@ void cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& tar
   if (list) {
     std::fill_n(tokens, all, T(0));
     for (int64_t r = 0; r < rows; ++r) tokens[list.rows.data<int32_t>()[r]] = losses[r];
+  }
+  if (list && places) {
+    int32_t* to = options.largest.data<int32_t>();
+    std::fill_n(to, all, -1);
+    for (int64_t r = 0; r < rows; ++r) to[list.rows.data<int32_t>()[r]] = places[r];
   }
   double sum = 0;
   for (int64_t i = 0; i < all; ++i) sum += static_cast<double>(tokens[i]);
@@ -186,13 +208,14 @@ int64_t block_rows(Device device, int64_t rows, int64_t vocabulary) {
 /// The same blocks on the GPU: logits of a block of rows by a matrix product, softmax in place, two products for the gradients. Of listed
 /// rows all that the list has room for: a captured graph knows no number of targets, and rows without one come out as zeros.
 void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tensor& targets, const CrossEntropy& loss,
-             const cpu::Buffers& buffers, double penalty) {
+             const cpu::Buffers& buffers, const CrossEntropyOptions& options) {
   const int device = tape.device().index;
   const Tensor w = tape.compute_copy(weight), flat = hidden.rows_view();
   const TargetedRows& list = buffers.list;
   const int64_t vocabulary = weight.dim(0), width = weight.dim(1), all = flat.dim(0), step = buffers.logits.dim(0);
   const int64_t rows = list ? list.rows.size() : all;
   const Tensor d_rows = buffers.d_rows ? buffers.d_rows.rows_view() : Tensor(), losses = list ? buffers.losses : loss.tokens;
+  int32_t* places = options.largest ? static_cast<int32_t*>((list ? buffers.largest : options.largest).raw()) : nullptr;
   if (list) cuda::list_targets(tape.stream(), targets, list);
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
@@ -201,8 +224,8 @@ void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tenso
     cuda::gemm(device, false, true, count, vocabulary, width, 1, cuda::matrix(h, width), cuda::matrix(w, width), false,
                cuda::matrix(buffers.logits, vocabulary));
     cuda::softmax_cross_entropy(tape.stream(), buffers.logits, static_cast<const int32_t*>((list ? list.targets : targets).raw()) + first,
-                                static_cast<float*>(losses.raw()) + first, count, buffers.gradients(), 1.0 / static_cast<double>(all),
-                                penalty);
+                                static_cast<float*>(losses.raw()) + first, places ? places + first : nullptr, count, buffers.gradients(),
+                                1.0 / static_cast<double>(all), options.max_logit_penalty);
     if (d_rows)
       cuda::gemm(device, false, false, count, width, vocabulary, 1, cuda::matrix(buffers.logits, vocabulary), cuda::matrix(w, width), false,
                  cuda::matrix(d_rows.slice(first, first + count), width));
@@ -211,6 +234,7 @@ void on_cuda(Tape& tape, const Tensor& hidden, const Tensor& weight, const Tenso
                  first > 0, cuda::matrix(buffers.d_weight, width));
   }
   if (list) cuda::spread_losses(tape.stream(), losses, list, loss.tokens);
+  if (list && places) cuda::spread_largest(tape.stream(), buffers.largest, list, options.largest);
   cuda::mean(tape.stream(), loss.tokens, loss.mean);
 }
 
@@ -228,6 +252,8 @@ CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor
          ", hidden is ", hidden, "; expected one i32 a row");
   expect(options.max_logit_penalty >= 0, op, "max_logit_penalty is negative; expected 0 or more");
   expect(options.most_targets >= 0, op, "most_targets is negative; expected 0 or more");
+  expect(!options.largest || (options.largest.dtype() == DType::i32 && options.largest.size() == all), op, "largest is ", options.largest,
+         " ", options.largest.dtype(), ", hidden is ", hidden, "; expected one i32 a row");
   const bool listed = options.most_targets > 0 && options.most_targets < all;
   const int64_t rows = listed ? options.most_targets : all;
   const DType dtype = hidden.dtype(), exact = accumulation_dtype(dtype);
@@ -241,19 +267,18 @@ CrossEntropy linear_cross_entropy(Tape& tape, const Tensor& hidden, const Tensor
     buffers.list = {tape.empty({rows}, DType::i32), tape.empty({rows}, DType::i32), tape.empty({all}, DType::i32)};
     buffers.gathered = tape.empty({block, width}, dtype);
     buffers.losses = tape.empty({rows}, exact);
+    if (options.largest) buffers.largest = tape.empty({rows}, DType::i32);
   }
   buffers.logits = tape.empty({block, vocabulary}, dtype);
   const double products = 1 + (buffers.d_rows ? 1 : 0) + (buffers.d_weight ? 1 : 0), logits = static_cast<double>(rows * vocabulary);
   const double states = static_cast<double>(rows * width * byte_size(dtype));
-  const double bytes = states * (buffers.d_rows ? 2 : 1) + static_cast<double>(weight.bytes() + targets.bytes() + loss.tokens.bytes() +
-                                                                               (buffers.d_weight ? weight.bytes() : 0));
+  const double bytes = states * (buffers.d_rows ? 2 : 1) +
+                       static_cast<double>(weight.bytes() + targets.bytes() + loss.tokens.bytes() +
+                                           (options.largest ? options.largest.bytes() : 0) + (buffers.d_weight ? weight.bytes() : 0));
   tape.run(
       op, {products * 2 * logits * static_cast<double>(width) + 5 * logits, bytes},
-      [&] {
-        dispatch(dtype,
-                 [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers, options.max_logit_penalty); });
-      },
-      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers, options.max_logit_penalty); });
+      [&] { dispatch(dtype, [&](auto zero) { cpu::cross_entropy<decltype(zero)>(hidden, weight, targets, loss, buffers, options); }); },
+      [&] { on_cuda(tape, hidden, weight, targets, loss, buffers, options); });
   tape.record(
       {hidden, weight}, {&loss.mean},
       [=, d_rows = buffers.d_rows, d_weight = buffers.d_weight, list = buffers.list, mean = loss.mean](Tape& t) {
