@@ -1,6 +1,7 @@
 #include "models/probe.h"
 
 #include <array>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <span>
@@ -45,6 +46,18 @@ std::optional<MapKind> parse_map_kind(const std::string& name) {
 }
 
 bool is_of_model(MapKind kind) { return entry_of(kind).of_model; }
+
+HeadStatistic mean_of_sequences(const std::string& name, const std::string& unit, int64_t layer,
+                                const std::vector<std::vector<double>>& sequences) {
+  const size_t heads = sequences.front().size();
+  HeadStatistic mean{name, unit, layer, std::vector<double>(heads), std::vector<int64_t>(heads)};
+  for (size_t h = 0; h < heads; ++h) {
+    for (const std::vector<double>& values : sequences)
+      if (!std::isnan(values[h])) mean.heads[h] += values[h], ++mean.counts[h];
+    mean.heads[h] = mean.counts[h] > 0 ? mean.heads[h] / static_cast<double>(mean.counts[h]) : std::numeric_limits<double>::quiet_NaN();
+  }
+  return mean;
+}
 
 namespace {
 

@@ -17,7 +17,7 @@ namespace saccade {
 /// Positions that count as near a query, its own included: what lies farther back is in the statistic outside_256.
 inline constexpr int64_t kNear = 256;
 
-/// Per layer and head numbers of one forward pass, averaged over queries (and sequences).
+/// Per layer and head numbers of one forward pass: of each sequence averaged over its queries, then the mean of the sequences.
 struct HeadStatistic {
   /// entropy, entropy_normalized (of the distribution used; Top-1 Element: of the soft one); distance (tokens back, weighted)
   /// and outside_256 (share of reads beyond the last 256 positions); for chunks captured_mass, margin, chunk_distance,
@@ -27,8 +27,13 @@ struct HeadStatistic {
   std::string name;
   std::string unit;  ///< nats, 1, tokens, chunks …
   int64_t layer = 0;
-  std::vector<double> heads;  ///< one value a head; NaN where undefined
+  std::vector<double> heads;  ///< one value a head; NaN where undefined, which a mean leaves out
+  /// Of how many sequences each value is the mean; empty: one.
+  std::vector<int64_t> counts = {};
 };
+/// Of one pass over several sequences; [sequence][head], of each sequence what it says alone.
+HeadStatistic mean_of_sequences(const std::string& name, const std::string& unit, int64_t layer,
+                                const std::vector<std::vector<double>>& sequences);
 
 /// What a captured map holds. H heads, T queries, N chunks or splits.
 enum class MapKind {
@@ -68,7 +73,7 @@ struct Selection {
   bool operator==(const Selection&) const = default;
 };
 
-/// What the queries of a layer chose, to be compared from one look at the same text to the next.
+/// What the queries of a layer chose in a sequence, to be compared from one look at the same text to the next.
 struct ChosenSources {
   int64_t layer = 0;  ///< −1: of the whole model
   int64_t heads = 0, queries = 0, per_query = 1;
@@ -122,14 +127,16 @@ class Probe {
   virtual bool plans() const { return false; }
   /// Where reports go that are made later, all of them; null: they are made at once.
   virtual LateReports* late() { return nullptr; }
+  /// Tokens of the longest sequence that memory is planned for, which bounds what is looked at together; 0: those of the pass.
+  virtual int64_t longest() const { return 0; }
   /// CPU memory, in bytes, that looking at a layer takes and gives back; said where a pass plans.
   virtual void needs_memory(int64_t /*host_bytes*/) {}
   virtual void statistic(HeadStatistic statistic) = 0;
   virtual void map(CapturedMap map) = 0;
   /// Goes with the maps: what the queries of a layer choose among; −1: those of the whole model.
   virtual void selects(int64_t layer, const Selection& selection) = 0;
-  /// Goes with the statistics: what was chosen in sequence 0.
-  virtual void chose(ChosenSources /*choices*/) {}
+  /// Goes with the statistics: what was chosen in a sequence of the pass.
+  virtual void chose(int64_t /*sequence*/, ChosenSources /*choices*/) {}
   /// What a layer leaves to the next one, x [B, T, D], where layers are blocks.
   virtual void stream(int64_t /*layer*/, const Tensor& /*x*/) {}
   /// What a mixer with `heads` heads, `first` of its layer's heads before them, is to do otherwise; its head then counts from `first`.
@@ -152,23 +159,28 @@ struct ProbeRecord : Probe {
   bool statistics_wanted = true, maps_wanted = false;
   std::vector<HeadStatistic> statistics;
   std::vector<CapturedMap> maps;
-  std::vector<ChosenSources> choices;
+  std::vector<std::vector<ChosenSources>> choices;    ///< by sequence, in the order of layers; empty where nothing is chosen
   std::map<int64_t, Selection> selections;            ///< by layer; nothing where queries read from all there is
   std::optional<Counterfactual> counterfactual = {};  ///< after the pass: nobody could do it
   Probe* whole = nullptr;                             ///< asked instead, where this is the record of a part of a layer
   int64_t first_head = 0;                             ///< of the part
   bool planned = false;
+  int64_t longest_planned = 0;     ///< see `longest`
   int64_t host_bytes = 0;          ///< most that a layer takes
   LateReports* reports = nullptr;  ///< see `late`; while the pass runs
   LateReports* late() override { return reports; }
   bool plans() const override { return planned; }
+  int64_t longest() const override { return longest_planned; }
   void needs_memory(int64_t bytes) override { host_bytes = std::max(host_bytes, bytes); }
   bool wants_statistics() const override { return statistics_wanted; }
   bool wants_maps() const override { return maps_wanted; }
   void statistic(HeadStatistic s) override { statistics.push_back(std::move(s)); }
   void map(CapturedMap m) override { maps.push_back(std::move(m)); }
   void selects(int64_t layer, const Selection& s) override { selections[layer] = s; }
-  void chose(ChosenSources c) override { choices.push_back(std::move(c)); }
+  void chose(int64_t sequence, ChosenSources c) override {
+    choices.resize(std::max(choices.size(), static_cast<size_t>(sequence) + 1));
+    choices[static_cast<size_t>(sequence)].push_back(std::move(c));
+  }
   std::optional<Counterfactual> take(int64_t layer, Counterfactual::Kind kind, int64_t heads, int64_t first) override {
     if (whole) return whole->take(layer, kind, heads, first_head + first);
     const std::optional<Counterfactual>& c = counterfactual;

@@ -4,21 +4,37 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 
 #include "kernels/engine/parallel.h"
+#include "kernels/ops/shared/sequences.h"
 #include "models/architectures/stack.h"
-#include "models/training/run_cost.h"
+#include "models/training/probe_plan.h"
 
 namespace saccade {
 namespace {
 
-/// The first `length` tokens of one sequence.
-FrozenBatch part(const FrozenBatch& batch, int64_t sequence, int64_t length) {
+/// The first `length` tokens of some sequences.
+FrozenBatch part(const FrozenBatch& batch, const Sequences& sequences, int64_t length) {
   const auto cut = [&](const std::vector<int32_t>& all) {
-    const auto begin = all.begin() + sequence * batch.length;
-    return std::vector<int32_t>(begin, begin + length);
+    std::vector<int32_t> some;
+    for (int64_t s = sequences.first; s < sequences.first + sequences.count; ++s)
+      some.insert(some.end(), all.begin() + s * batch.length, all.begin() + s * batch.length + length);
+    return some;
   };
-  return {batch.domain, cut(batch.tokens), cut(batch.targets), 1, length, 0, std::min(batch.most_answers, length)};
+  return {batch.domain, cut(batch.tokens), cut(batch.targets), sequences.count, length, 0, std::min(batch.most_answers, length)};
+}
+
+/// The sequences that statistics are of, those with as many targets that stand next to each other in one pass; padding is not looked at.
+std::vector<FrozenBatch> probed_parts(const FrozenBatch& batch, int64_t in_a_pass) {
+  const int64_t count = probed_sequences(batch.sequences, batch.length);
+  std::vector<FrozenBatch> parts;
+  for (int64_t first = 0, next = 0; first < count; first = next) {
+    const int64_t length = batch.targets_of(first);
+    for (next = first + 1; next < count && next - first < in_a_pass && batch.targets_of(next) == length;) ++next;
+    parts.push_back(part(batch, {first, next - first}, length));
+  }
+  return parts;
 }
 
 /// The first sequence with so many targets, else the first of the longest.
@@ -29,17 +45,18 @@ int64_t sequence_of(const FrozenBatch& batch, int64_t targets) {
   return longest;
 }
 
-/// Sums without NaN, and how many were summed.
+/// Sums without NaN, and of how many sequences.
 struct Mean {
   std::vector<double> sum;
   std::vector<int64_t> count;
-  void add(const std::vector<double>& values) {
-    sum.resize(values.size());
-    count.resize(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (std::isnan(values[i])) continue;
-      sum[i] += values[i];
-      ++count[i];
+  void add(const HeadStatistic& mean) {
+    sum.resize(mean.heads.size());
+    count.resize(mean.heads.size());
+    for (size_t i = 0; i < mean.heads.size(); ++i) {
+      if (std::isnan(mean.heads[i])) continue;
+      const int64_t sequences = mean.counts.empty() ? 1 : mean.counts[i];
+      sum[i] += static_cast<double>(sequences) * mean.heads[i];
+      count[i] += sequences;
     }
   }
   std::vector<double> values() const {
@@ -107,38 +124,44 @@ DataRecord data_use(const Trainer& trainer, const Position& at) {
 namespace {
 
 /// Of every layer that chooses; NaN where what was chosen before was of another size.
-void add_churn(ProbeRecord& probe, const std::vector<ChosenSources>& before) {
-  for (const ChosenSources& now : probe.choices) {
-    const auto same = std::find_if(before.begin(), before.end(), [&](const ChosenSources& c) { return c.layer == now.layer; });
-    std::vector<double> heads = same == before.end() ? std::vector<double>() : churn(*same, now);
-    if (heads.empty()) heads.assign(static_cast<size_t>(now.heads), std::nan(""));
-    probe.statistics.push_back({"churn", "1", now.layer, std::move(heads)});
+void add_churn(StatisticsRecord& record, const ProbedChoices& before, const ProbedChoices& now) {
+  if (before.empty() || now.empty()) return;
+  for (const ChosenSources& layer : now.front()) {
+    const auto is_same = [&](const ChosenSources& c) { return c.layer == layer.layer; };
+    std::vector<std::vector<double>> sequences;
+    for (size_t s = 0; s < now.size(); ++s) {
+      const std::vector<ChosenSources> was_there = s < before.size() ? before[s] : std::vector<ChosenSources>();
+      const auto was = std::find_if(was_there.begin(), was_there.end(), is_same), is = std::find_if(now[s].begin(), now[s].end(), is_same);
+      std::vector<double> heads = was == was_there.end() || is == now[s].end() ? std::vector<double>() : churn(*was, *is);
+      if (heads.empty()) heads.assign(static_cast<size_t>(layer.heads), std::nan(""));
+      sequences.push_back(std::move(heads));
+    }
+    record.statistics.push_back(mean_of_sequences("churn", "1", layer.layer, sequences));
   }
 }
 
 }  // namespace
 
 StatisticsRecord probe_statistics(Trainer& trainer, const FrozenBatch& batch, const Position& at, ProbedChoices& last) {
-  StatisticsRecord record{at, {}};
-  ProbedChoices chosen;
-  std::vector<Mean> means;
-  const auto sequences = static_cast<size_t>(std::min(batch.sequences, std::max<int64_t>(1, kProbedTokens / batch.length)));
-  std::vector<ProbeRecord> probes(sequences);
-  std::vector<LateReports> reports(sequences);
-  for (size_t s = 0; s < sequences; ++s) {
-    const auto sequence = static_cast<int64_t>(s);
-    reports[s] = trainer.probe_later(part(batch, sequence, batch.targets_of(sequence)), probes[s]);  // padding is not looked at
+  const std::vector<FrozenBatch> parts =
+      probed_parts(batch, sequences_in_a_probe(trainer.config().training, batch.sequences, batch.length));
+  std::vector<ProbeRecord> probes(parts.size());
+  std::vector<LateReports> reports(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    probes[i].longest_planned = batch.length;
+    reports[i] = trainer.probe_later(parts[i], probes[i]);
   }
-  parallel_for(static_cast<int64_t>(sequences), [&](int64_t s) { reports[static_cast<size_t>(s)].make(probes[static_cast<size_t>(s)]); });
-  for (size_t s = 0; s < sequences; ++s) {
-    ProbeRecord& probe = probes[s];
-    if (!last.empty()) add_churn(probe, s < last.size() ? last[s] : std::vector<ChosenSources>());
-    if (!probe.choices.empty()) chosen.push_back(std::move(probe.choices));
-    if (s == 0) record.statistics = probe.statistics;
-    means.resize(record.statistics.size());
-    for (size_t i = 0; i < means.size(); ++i) means[i].add(probe.statistics.at(i).heads);
+  parallel_for(std::ssize(parts), [&](int64_t i) { reports[static_cast<size_t>(i)].make(probes[static_cast<size_t>(i)]); });
+  StatisticsRecord record{at, probes.front().statistics};
+  std::vector<Mean> means(record.statistics.size());
+  ProbedChoices chosen;
+  for (ProbeRecord& probe : probes) {
+    for (size_t i = 0; i < means.size(); ++i) means[i].add(probe.statistics.at(i));
+    std::move(probe.choices.begin(), probe.choices.end(), std::back_inserter(chosen));
   }
   for (size_t i = 0; i < means.size(); ++i) record.statistics[i].heads = means[i].values();
+  add_churn(record, last, chosen);
+  for (HeadStatistic& statistic : record.statistics) statistic.counts.clear();
   last = std::move(chosen);
   return record;
 }

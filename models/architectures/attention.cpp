@@ -83,7 +83,7 @@ class AttentionMixer : public Mixer {
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
-    HeadProbe(probe, heads_.layer()).weights(tape, a.entropy, [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
+    HeadProbe(probe, heads_.layer()).weights(tape, a.entropy, [&](const Sequences& s) { return attention_weights(tape, q, k, score, s); });
   }
 
   ScoreHeads heads_;

@@ -321,7 +321,8 @@ class Avey : public Model {
 
   void report_contextualizer(const Tensor& Z, const Layer& layer, const avey::ContextLayout& contexts, const avey::Ranked& ranked,
                              HeadProbe& watch) const {
-    if (watch.plans()) return plan_reads(contexts, 1, Z.dtype(), watch);
+    if (watch.plans())
+      return plan_reads(contexts, 1, Z.dtype(), Z.device().engine == Engine::cuda ? 4 * (Z.size() + layer.A.size()) : 0, watch);
     OnHost host;
     const Tensor z = host(Z), a = host(layer.A);
     report_reads(host, contexts, ranked, 1, watch,
@@ -349,7 +350,7 @@ class Avey : public Model {
       OnHost host;
       const auto weights = [&](int64_t b, int64_t i) { return attention_weights(tape, q, k, score, b * contexts.splits() + i); };
       if (watch->plans())
-        plan_reads(contexts, H, weights(0, 0).dtype(), *watch);
+        plan_reads(contexts, H, weights(0, 0).dtype(), 0, *watch);
       else
         report_reads(host, contexts, ranked, H, *watch,
                      [&](int64_t b, int64_t i) { return own_part(host.tape, host(weights(b, i)), avey::context_rows(contexts, b, i)); });
@@ -386,7 +387,11 @@ class Avey : public Model {
     HeadProbe whole(probe, -1);
     Arena host(Device::cpu());
     if (whole.wants_statistics() && !whole.plans()) {
-      whole.heads("margin", "1", {avey::ranker_margin({ranked.chosen, {}, on_host(host, ranked.maxsim)})});
+      const Tensor maxsim = on_host(host, ranked.maxsim);
+      std::vector<std::vector<double>> margins;
+      for (int64_t b = 0; b < maxsim.dim(0); ++b)
+        margins.push_back({avey::ranker_margin({ranked.chosen.slice(b, b + 1), {}, maxsim.slice(b, b + 1)})});
+      whole.sequences("margin", "1", margins);
       whole.chose(ranked.chosen.reshape({ranked.chosen.dim(0), 1, ranked.chosen.dim(1), ranked.chosen.dim(2)}));
     }
     if (!whole.wants_maps()) return;
@@ -402,15 +407,15 @@ class Avey : public Model {
     const auto map = [&](int64_t b) { return avey::read_map(host.tape, weights, ranked, contexts, heads, b); };
     if (watch.wants_statistics()) {
       watch.entropy(avey::read_entropy(host.tape, weights, ranked, contexts, heads));
-      watch.reads(host.tape, {contexts.batch, heads, contexts.tokens}, map);
+      watch.reads(host.tape, {contexts.batch, heads, contexts.tokens}, [&](const Sequences& s) { return map(s.first); });  // one at a time
     }
     if (watch.wants_maps()) watch.map(MapKind::weights, map(0));
   }
 
-  /// Reads are put together on the CPU: a map of a sequence, beside what statistics or the capture make of it.
-  static void plan_reads(const avey::ContextLayout& contexts, int64_t heads, DType dtype, HeadProbe& watch) {
+  /// Reads are put together on the CPU: a map of a sequence, beside what statistics or the capture make of it and what is `copied` there.
+  static void plan_reads(const avey::ContextLayout& contexts, int64_t heads, DType dtype, int64_t copied, HeadProbe& watch) {
     const int64_t T = contexts.tokens;
-    watch.needs_memory(heads * T * T * std::max<int64_t>(4, byte_size(dtype)));
+    watch.needs_memory(copied + heads * T * T * std::max<int64_t>(4, byte_size(dtype)));
     if (watch.wants_maps()) watch.map(MapKind::weights, {heads, T, T}, {});
   }
 

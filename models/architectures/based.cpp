@@ -126,8 +126,8 @@ class LinearMixer : public StatefulMixer<LinearState> {
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, Probe& probe) const {
-    HeadProbe(probe, place_.layer).signed_weights(tape, {q.dim(0), q.dim(2), q.dim(1)}, [&](int64_t b) {
-      return taylor_weights(tape, q, k, b);
+    HeadProbe(probe, place_.layer).signed_weights(tape, {q.dim(0), q.dim(2), q.dim(1)}, [&](const Sequences& s) {
+      return taylor_weights(tape, q, k, s);
     });
   }
 
@@ -199,7 +199,7 @@ class WindowMixer : public Mixer {
   }
 
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Attention& a, const ScoreOptions& score, Probe& probe) const {
-    HeadProbe(probe, place_.layer).weights(tape, a.entropy, [&](int64_t b) { return attention_weights(tape, q, k, score, b); });
+    HeadProbe(probe, place_.layer).weights(tape, a.entropy, [&](const Sequences& s) { return attention_weights(tape, q, k, score, s); });
   }
 
   BasedLayer place_;

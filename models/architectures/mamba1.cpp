@@ -126,7 +126,7 @@ class Mamba1Mixer : public StatefulMixer<State> {
     recurrence.skip = tape.zeros(skip_.shape(), skip_.dtype());
     HeadProbe heads(probe, layer_);
     heads.signed_weights(tape, {scan.u.dim(0), shown, scan.u.dim(1)},
-                         [&](int64_t b) { return mamba1_weights(tape, recurrence, b, channels); });
+                         [&](const Sequences& s) { return mamba1_weights(tape, recurrence, s, channels); });
     if (!heads.wants_statistics() || heads.plans()) return;
     const std::vector<double> skip = to_doubles(skip_);
     std::vector<double> of_channels;

@@ -136,7 +136,8 @@ class Mamba2Mixer : public StatefulMixer<State> {
     Mamba2Ssd recurrence = ssd;
     recurrence.skip = tape.zeros(skip_.shape(), skip_.dtype());
     HeadProbe heads(probe, layer_);
-    heads.signed_weights(tape, {ssd.x.dim(0), heads_, ssd.x.dim(1)}, [&](int64_t b) { return mamba2_weights(tape, recurrence, b); });
+    heads.signed_weights(tape, {ssd.x.dim(0), heads_, ssd.x.dim(1)},
+                         [&](const Sequences& s) { return mamba2_weights(tape, recurrence, s); });
     if (heads.wants_statistics()) heads.heads("skip", "1", skip_);
   }
 

@@ -40,7 +40,8 @@ class Rwkv5Mixer : public RwkvMixer {
     const Wkv out =
         wkv(tape, r, k, without_masked_write(tape, v, pass, heads_.depth().layer), decay_, bonus_, state ? state->state : Tensor());
     if (state) heads_.keep(tape, *state, x, out.state);
-    if (pass.probe) heads_.report(tape, *pass.probe, out.y, [&](int64_t b) { return wkv_weights(tape, r, k, decay_, bonus_, b); });
+    if (pass.probe)
+      heads_.report(tape, *pass.probe, out.y, [&](const Sequences& some) { return wkv_weights(tape, r, k, decay_, bonus_, some); });
     return heads_.output(tape, gated(tape, g, heads_.norm(tape, out.y), Activation::silu));
   }
 

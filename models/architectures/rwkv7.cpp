@@ -83,8 +83,8 @@ class Rwkv7Mixer : public RwkvMixer {
         wkv7(tape, split(r), split(gates.log_w), split(gates.k), written, split(gates.a), split(gates.b), state ? state->state : Tensor());
     if (state) heads_.keep(tape, *state, x, out.state);
     if (pass.probe)
-      heads_.report(tape, *pass.probe, out.y, [&](int64_t b) {
-        return wkv7_weights(tape, split(r), split(gates.log_w), split(gates.k), split(gates.a), split(gates.b), b);
+      heads_.report(tape, *pass.probe, out.y, [&](const Sequences& some) {
+        return wkv7_weights(tape, split(r), split(gates.log_w), split(gates.k), split(gates.a), split(gates.b), some);
       });
     return heads_.output(tape, rwkv7_output(tape, heads_.norm(tape, out.y), r, gates.k, v, g, bonus_));
   }

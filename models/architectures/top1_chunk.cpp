@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <span>
 
 #include "kernels/ops/top1_chunk/top1_chunk_decoding.h"
@@ -111,7 +110,7 @@ class Top1ChunkMixer : public Mixer {
  private:
   void report(Tape& tape, const Tensor& q, const Tensor& k, const Top1Chunk& result, Probe& probe) const {
     HeadProbe heads(probe, heads_.layer());
-    const auto weights = [&](int64_t b) { return top1_chunk_weights(tape, q, k, result, heads_.score(), options_, b); };
+    const auto weights = [&](const Sequences& s) { return top1_chunk_weights(tape, q, k, result, heads_.score(), options_, s); };
     if (heads.wants_statistics()) {
       heads.entropy(result.entropy);
       heads.reads(tape, result.lse.shape(), weights);
@@ -157,22 +156,19 @@ class Top1ChunkMixer : public Mixer {
       return count ? sum / static_cast<double>(count) : nothing;
     });
     const auto candidates = static_cast<size_t>((bht[2] - 1) / options_.chunk);  // of the last query, which has most
-    std::vector<double> usage, dead;
-    for (int64_t h = 0; h < bht[1]; ++h) {
-      std::vector<double> counts(candidates), share;
-      for (int64_t b = 0; b < bht[0]; ++b) {
-        std::vector<double> here(candidates);
+    std::vector<std::vector<double>> usage(static_cast<size_t>(bht[0])), dead(usage);
+    for (int64_t b = 0; b < bht[0]; ++b)
+      for (int64_t h = 0; h < bht[1]; ++h) {
+        std::vector<double> counts(candidates);
         for (int64_t t = 0; t < bht[2]; ++t)
           for (double c : choices(query(b, h, t)))
-            if (c >= 0) ++here[static_cast<size_t>(c)];
-        std::transform(counts.begin(), counts.end(), here.begin(), counts.begin(), std::plus<>());
-        share.push_back(static_cast<double>(std::count(here.begin(), here.end(), 0.0)) / static_cast<double>(candidates));
+            if (c >= 0) ++counts[static_cast<size_t>(c)];
+        const auto unused = static_cast<double>(std::count(counts.begin(), counts.end(), 0.0));
+        usage[static_cast<size_t>(b)].push_back(entropy_of(counts));
+        dead[static_cast<size_t>(b)].push_back(unused / static_cast<double>(candidates));  // NaN without candidates
       }
-      usage.push_back(entropy_of(counts));
-      dead.push_back(std::accumulate(share.begin(), share.end(), 0.0) / static_cast<double>(share.size()));  // NaN without candidates
-    }
-    heads.heads("usage_entropy", "nats", std::move(usage));
-    heads.heads("dead_chunks", "1", std::move(dead));
+    heads.sequences("usage_entropy", "nats", usage);
+    heads.sequences("dead_chunks", "1", dead);
   }
 
   static double entropy_of(const std::vector<double>& counts) {

@@ -67,8 +67,8 @@ double DeltaHeads::kept() const {
 }
 
 void DeltaHeads::report(Tape& tape, const DeltaRule& rule, Probe& probe) const {
-  HeadProbe(probe, layer_).signed_weights(tape, {rule.q.dim(0), sizes_.heads, rule.q.dim(1)}, [&](int64_t b) {
-    return delta_rule_weights(tape, rule, b);
+  HeadProbe(probe, layer_).signed_weights(tape, {rule.q.dim(0), sizes_.heads, rule.q.dim(1)}, [&](const Sequences& s) {
+    return delta_rule_weights(tape, rule, s);
   });
 }
 

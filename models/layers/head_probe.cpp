@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/engine/parallel.h"
 #include "kernels/ops/read_statistics/read_statistics.h"
 
 namespace saccade {
@@ -12,16 +13,16 @@ namespace {
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 HeadStatistic mean_of(int64_t layer, const std::string& name, const std::string& unit, const Shape& bht, const HeadProbe::Value& value) {
-  HeadStatistic means{name, unit, layer, {}};
-  for (int64_t h = 0; h < bht[1]; ++h) {
+  std::vector<std::vector<double>> sequences(static_cast<size_t>(bht[0]), std::vector<double>(static_cast<size_t>(bht[1])));
+  parallel_for(bht[0] * bht[1], [&](int64_t i) {
+    const int64_t b = i / bht[1], h = i % bht[1];
     double sum = 0;
     int64_t count = 0;
-    for (int64_t b = 0; b < bht[0]; ++b)
-      for (int64_t t = 0; t < bht[2]; ++t)
-        if (const double v = value(b, h, t); !std::isnan(v)) sum += v, ++count;
-    means.heads.push_back(count ? sum / static_cast<double>(count) : kNothing);
-  }
-  return means;
+    for (int64_t t = 0; t < bht[2]; ++t)
+      if (const double v = value(b, h, t); !std::isnan(v)) sum += v, ++count;
+    sequences[static_cast<size_t>(b)][static_cast<size_t>(h)] = count ? sum / static_cast<double>(count) : kNothing;
+  });
+  return mean_of_sequences(name, unit, layer, sequences);
 }
 
 /// Of the entropy of query t, which reads from t + 1 tokens.
@@ -78,6 +79,11 @@ void HeadProbe::mean(const std::string& name, const std::string& unit, const Sha
   report([mean = mean_of(layer_, name, unit, bht, value)](Probe& probe) { probe.statistic(mean); });
 }
 
+void HeadProbe::sequences(const std::string& name, const std::string& unit, const std::vector<std::vector<double>>& sequences) {
+  if (plans()) return;
+  report([mean = mean_of_sequences(name, unit, layer_, sequences)](Probe& probe) { probe.statistic(mean); });
+}
+
 void HeadProbe::heads(const std::string& name, const std::string& unit, std::vector<double> heads) {
   if (plans()) return;
   report([statistic = HeadStatistic{name, unit, layer_, std::move(heads)}](Probe& probe) { probe.statistic(statistic); });
@@ -88,41 +94,54 @@ void HeadProbe::heads(const std::string& name, const std::string& unit, const Te
   report([name, unit, layer = layer_, get = read(heads)](Probe& probe) { probe.statistic({name, unit, layer, get()}); });
 }
 
-void HeadProbe::reads(Tape& tape, const Shape& bht, const Weights& weights) {
-  const int64_t sequences = bht[0], length = bht[2];
-  if (length > kLongestWeights) return;
-  std::vector<Read<double>> sums;
-  for (int64_t b = 0; b < sequences; ++b) {
-    sums.push_back(read(read_sums(tape, weights(b), kNear)));
-    if (plans()) return;
+HeadProbe::Read<double> HeadProbe::of_weights(const Tape& tape, const Shape& bht, const Weights& weights,
+                                              const std::function<Tensor(const Tensor&)>& numbers) {
+  int64_t at_once = 1;
+  if (tape.device().engine == Engine::cuda) {
+    const int64_t longest = std::max(bht[2], probe_.longest());
+    at_once = std::clamp<int64_t>(kMostWeightBytes / (4 * bht[1] * longest * longest), 1, bht[0]);
   }
-  report([layer = layer_, head_count = static_cast<size_t>(bht[1]), queries = static_cast<double>(sequences * length),
-          sums = std::move(sums)](Probe& probe) {
-    std::vector<double> distance(head_count), outside(head_count);
-    for (const Read<double>& get : sums) {
-      const std::vector<double> of_sequence = get();
-      for (size_t h = 0; h < head_count; ++h) distance[h] += of_sequence[2 * h], outside[h] += of_sequence[2 * h + 1];
+  std::vector<Read<double>> pieces;
+  for (int64_t b = 0; b < bht[0]; b += at_once) {
+    pieces.push_back(read(numbers(weights({b, std::min(at_once, bht[0] - b)}))));
+    if (plans()) return {};
+  }
+  return [pieces = std::move(pieces)] {
+    std::vector<double> all;
+    for (const Read<double>& get : pieces) {
+      const std::vector<double> piece = get();
+      all.insert(all.end(), piece.begin(), piece.end());
     }
-    for (size_t h = 0; h < head_count; ++h) distance[h] /= queries, outside[h] /= queries;
-    probe.statistic({"distance", "tokens", layer, std::move(distance)});
-    probe.statistic({"outside_256", "1", layer, std::move(outside)});
+    return all;
+  };
+}
+
+void HeadProbe::reads(Tape& tape, const Shape& bht, const Weights& weights) {
+  if (bht[2] > kLongestWeights) return;
+  const Read<double> sums = of_weights(tape, bht, weights, [&](const Tensor& w) { return read_sums(tape, w, kNear); });
+  if (plans()) return;
+  report([layer = layer_, bht, sums](Probe& probe) {
+    const std::vector<double> all = sums();
+    const auto mean = [&](const char* name, const char* unit, int64_t column) {
+      std::vector<std::vector<double>> sequences(static_cast<size_t>(bht[0]));
+      for (int64_t i = 0; i < bht[0] * bht[1]; ++i)
+        sequences[static_cast<size_t>(i / bht[1])].push_back(all[static_cast<size_t>(2 * i + column)] / static_cast<double>(bht[2]));
+      probe.statistic(mean_of_sequences(name, unit, layer, sequences));
+    };
+    mean("distance", "tokens", 0);
+    mean("outside_256", "1", 1);
   });
 }
 
 void HeadProbe::signed_reads(Tape& tape, const Shape& bht, const Weights& weights) {
-  const int64_t length = bht[2];
-  if (length > kLongestWeights) return;
-  std::vector<Read<double>> reads;
-  for (int64_t b = 0; b < bht[0]; ++b) {
-    reads.push_back(read(query_reads(tape, weights(b), kNear)));
-    if (plans()) return;
-  }
-  report([layer = layer_, bht, reads = std::move(reads)](Probe& probe) {
-    std::vector<std::vector<double>> queries;
-    for (const Read<double>& get : reads) queries.push_back(get());
+  if (bht[2] > kLongestWeights) return;
+  const Read<double> reads = of_weights(tape, bht, weights, [&](const Tensor& w) { return query_reads(tape, w, kNear); });
+  if (plans()) return;
+  report([layer = layer_, bht, reads](Probe& probe) {
+    const std::vector<double> queries = reads();
     enum Column : size_t { kEntropy, kDistance, kOutside };
     const auto at = [&](int64_t b, int64_t h, int64_t t, Column column) {
-      return queries[static_cast<size_t>(b)][static_cast<size_t>(3 * (h * bht[2] + t)) + column];
+      return queries[static_cast<size_t>(3 * ((b * bht[1] + h) * bht[2] + t)) + column];
     };
     const auto mean = [&](const char* name, const char* unit, Column column) {
       probe.statistic(mean_of(layer, name, unit, bht, [&](int64_t b, int64_t h, int64_t t) { return at(b, h, t, column); }));
@@ -158,10 +177,14 @@ void HeadProbe::selects(const Selection& selection) {
 void HeadProbe::chose(const Tensor& chosen) {
   if (plans()) return;
   const ChosenSources empty{layer_, chosen.dim(1), chosen.dim(2), chosen.rank() > 3 ? chosen.dim(3) : 1, {}};
-  report([empty, get = read(chosen.slice(0, 1))](Probe& probe) {
-    ChosenSources choices = empty;
-    for (const double c : get()) choices.values.push_back(static_cast<int32_t>(c));
-    probe.chose(std::move(choices));
+  report([empty, sequences = chosen.dim(0), get = read(chosen)](Probe& probe) {
+    const std::vector<double> all = get();
+    const int64_t size = empty.heads * empty.queries * empty.per_query;
+    for (int64_t b = 0; b < sequences; ++b) {
+      ChosenSources choices = empty;
+      for (int64_t i = b * size; i < (b + 1) * size; ++i) choices.values.push_back(static_cast<int32_t>(all[static_cast<size_t>(i)]));
+      probe.chose(b, std::move(choices));
+    }
   });
 }
 

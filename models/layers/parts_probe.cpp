@@ -25,12 +25,16 @@ void report_statistics(Probe& probe, const std::vector<ProbeRecord>& parts) {
     for (const HeadStatistic& s : part.statistics) {
       if (!done.insert(s.name).second) continue;
       HeadStatistic all{s.name, s.unit, s.layer, {}};
+      const auto add = [&](const std::vector<double>& heads, const std::vector<int64_t>& counts) {
+        all.heads.insert(all.heads.end(), heads.begin(), heads.end());
+        all.counts.insert(all.counts.end(), counts.begin(), counts.end());
+      };
       for (const ProbeRecord& other : parts) {
         const auto same = std::find_if(other.statistics.begin(), other.statistics.end(), [&](const auto& o) { return o.name == s.name; });
         if (same == other.statistics.end())
-          all.heads.insert(all.heads.end(), heads_of(other), std::numeric_limits<double>::quiet_NaN());
+          add(std::vector<double>(heads_of(other), std::numeric_limits<double>::quiet_NaN()), std::vector<int64_t>(heads_of(other)));
         else
-          all.heads.insert(all.heads.end(), same->heads.begin(), same->heads.end());
+          add(same->heads, same->counts.empty() ? std::vector<int64_t>(same->heads.size(), 1) : same->counts);
       }
       report(probe, [all = std::move(all)](Probe& to) { to.statistic(all); });
     }
@@ -86,27 +90,33 @@ void report_maps(Probe& probe, const std::vector<ProbeRecord>& parts, bool weigh
     }
 }
 
-/// Of all parts, where those that choose do it for as many queries as often.
-void report_choices(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts) {
-  const auto chooses = [](const ProbeRecord& part) { return !part.choices.empty(); };
-  const auto first = std::find_if(parts.begin(), parts.end(), chooses);
+/// Of a sequence of all parts, where those that choose do it for as many queries as often.
+void report_choices(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts, size_t sequence) {
+  const auto chosen = [&](const ProbeRecord& part) { return part.choices.empty() ? nullptr : &part.choices.at(sequence).front(); };
+  const auto first = std::find_if(parts.begin(), parts.end(), chosen);
   if (first == parts.end()) return;
-  ChosenSources all = first->choices.front();
+  ChosenSources all = *chosen(*first);
   all.layer = layer, all.heads = 0;
   all.values.clear();
   for (const ProbeRecord& part : parts) {
     const auto heads = static_cast<int64_t>(heads_of(part));
-    if (!chooses(part)) {
+    const ChosenSources* own = chosen(part);
+    if (!own) {
       all.values.insert(all.values.end(), static_cast<size_t>(heads * all.queries * all.per_query), -1);
       all.heads += heads;
       continue;
     }
-    const ChosenSources& own = part.choices.front();
-    if (own.queries != all.queries || own.per_query != all.per_query) return;
-    all.values.insert(all.values.end(), own.values.begin(), own.values.end());
-    all.heads += own.heads;
+    if (own->queries != all.queries || own->per_query != all.per_query) return;
+    all.values.insert(all.values.end(), own->values.begin(), own->values.end());
+    all.heads += own->heads;
   }
-  report(probe, [all = std::move(all)](Probe& to) mutable { to.chose(std::move(all)); });
+  report(probe, [sequence, all = std::move(all)](Probe& to) mutable { to.chose(static_cast<int64_t>(sequence), std::move(all)); });
+}
+
+void report_choices(Probe& probe, int64_t layer, const std::vector<ProbeRecord>& parts) {
+  size_t sequences = 0;
+  for (const ProbeRecord& part : parts) sequences = std::max(sequences, part.choices.size());
+  for (size_t s = 0; s < sequences; ++s) report_choices(probe, layer, parts, s);
 }
 
 }  // namespace
@@ -118,6 +128,7 @@ ProbeRecord record_of_part(Probe& probe, const ProbeRecord* before) {
   record.whole = &probe;
   if (before) record.first_head = before->first_head + static_cast<int64_t>(heads_of(*before));
   record.planned = probe.plans();
+  record.longest_planned = probe.longest();
   return record;
 }
 

@@ -51,7 +51,7 @@ double RwkvHeads::state_values_per_token(int64_t length) const {
   return static_cast<double>(width() * (width() / heads_ + 1)) / static_cast<double>(length);
 }
 
-void RwkvHeads::report(Tape& tape, Probe& probe, const Tensor& y, const std::function<Tensor(int64_t)>& weights) const {
+void RwkvHeads::report(Tape& tape, Probe& probe, const Tensor& y, const HeadProbe::Weights& weights) const {
   HeadProbe(probe, depth_.layer).signed_weights(tape, {y.dim(0), heads_, y.dim(1)}, weights);
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "models/layers/head_probe.h"
 #include "models/layers/rwkv_depth.h"
 #include "models/layers/stateful_mixer.h"
 
@@ -35,8 +36,8 @@ class RwkvHeads {
   /// Numbers kept of a sequence, per token of one of `length` tokens.
   double state_values_per_token(int64_t length) const;
 
-  /// Reports where y reads from: weights(b) is [H, T, T] of sequence b, y [B, T, H, N].
-  void report(Tape& tape, Probe& probe, const Tensor& y, const std::function<Tensor(int64_t sequence)>& weights) const;
+  /// Reports where y [B, T, H, N] reads from.
+  void report(Tape& tape, Probe& probe, const Tensor& y, const HeadProbe::Weights& weights) const;
 
  private:
   RwkvDepth depth_;

@@ -6,6 +6,7 @@
 #include "models/corpus/vocabulary.h"
 #include "models/schedules/wsd.h"
 #include "models/training/decoder.h"
+#include "models/training/probe_plan.h"
 
 namespace saccade {
 
@@ -31,7 +32,7 @@ RunWork run_work(const RunConfig& config, const Plan& plan) {
   const TrainingConfig& training = config.training;
   const int64_t length = config.data.sequence_length, sequences = evaluation_sequences(training, length);
   const auto domains = static_cast<int64_t>(config.data.train.size() + config.data.ood.size());
-  const int64_t probed = std::min(sequences, std::max<int64_t>(1, kProbedTokens / length));
+  const int64_t probed = probed_sequences(sequences, length);
   const auto samples = static_cast<int64_t>(1 + config.data.ood.size());
   const int64_t capture_every = training.capture_every > 0 ? training.capture_every : training.checkpoint_every;
   RunWork work;

@@ -9,9 +9,6 @@ namespace saccade {
 /// Steps of the cooldown branches of a run, beyond its own.
 int64_t branch_steps(const TrainingConfig& training);
 
-/// Tokens of the first domain, in whole sequences and one at least, that statistics are probed on.
-inline constexpr int64_t kProbedTokens = 4096;
-
 /// How often a run does what takes its time, its branches counted.
 struct RunWork {
   double steps = 0;  ///< whole batches; the smaller ones of a warm-up count by their FLOPs

@@ -6,6 +6,7 @@
 #include "kernels/engine/random.h"
 #include "models/evaluation/evaluation_pass.h"
 #include "models/evaluation/probe_pass.h"
+#include "models/training/probe_plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -40,10 +41,12 @@ class PaceMeasurement {
     for (const FrozenBatch& batch : batches) sequences += batch.sequences;
     const double all = mean_seconds(kOtherSeconds, [&] { evaluation_.evaluate(batches); });
     pace.evaluated_sequence = all / static_cast<double>(sequences);
-    pace.probed_sequence = mean_seconds(kOtherSeconds, [&] { look(config_.data.sequence_length, false); });
-    const FrozenBatch sample = random_batch(1, std::min(config_.training.capture_tokens, config_.data.sequence_length));
+    const int64_t length = config_.data.sequence_length;
+    const int64_t together = sequences_in_a_probe(config_.training, evaluation_sequences(config_.training, length), length);
+    pace.probed_sequence = mean_seconds(kOtherSeconds, [&] { look(together, length, false); }) / static_cast<double>(together);
+    const FrozenBatch sample = random_batch(1, std::min(config_.training.capture_tokens, length));
     pace.captured_sample = mean_seconds(kOtherSeconds, [&] {
-      look(sample.length, true);
+      look(1, sample.length, true);
       evaluation_.evaluate(sample);
     });
     return pace;
@@ -99,8 +102,8 @@ class PaceMeasurement {
     return batches;
   }
 
-  void look(int64_t length, bool maps) {
-    const FrozenBatch batch = random_batch(1, length);
+  void look(int64_t sequences, int64_t length, bool maps) {
+    const FrozenBatch batch = random_batch(sequences, length);
     ProbeRecord probe;
     probe.statistics_wanted = !maps;
     probe.maps_wanted = maps;

@@ -196,7 +196,7 @@ inline Op chunked(ScoreOptions options, ChunkOptions chunk, bool report) {
     Result r{{a.o, a.lse}, {"o", "lse"}, a.selected};
     if (report) {
       for (const Tensor& x : {a.entropy, a.report.score, a.report.captured_mass, a.report.margin}) r.values.push_back(x);
-      r.values.push_back(top1_chunk_weights(t, q, k, a, options, chunk, q.dim(0) - 1));
+      r.values.push_back(top1_chunk_weights(t, q, k, a, options, chunk, {0, q.dim(0)}));
     }
     if (want_margin) r.margin = a.report.margin;
     return r;

@@ -93,8 +93,9 @@ OpCase decoding(const Sizes& s) {
 }
 
 OpCase weights(const Sizes& s) {
-  return {text(s) + " weights", inputs(s),
-          [gated = s.gated](Tape& t, const Tensors& x) { return Tensors{delta_rule_weights(t, rule(x, gated), 1)}; }};
+  return {text(s) + " weights", inputs(s), [gated = s.gated](Tape& t, const Tensors& x) {
+            return Tensors{delta_rule_weights(t, rule(x, gated), 1), delta_rule_weights(t, rule(x, gated), {0, 2})};
+          }};
 }
 
 std::vector<OpCase> cases() {

@@ -75,12 +75,14 @@ OpCase ablation_case(const Size& s, bool one, bool state) {
 }
 OpCase ablated_weights_case(const Size& s, bool one) {
   return {(one ? "one decay weights " : "no decay weights ") + text(s), ablated_inputs(s, one), [=](Tape& t, const Tensors& x) {
-            return Tensors{mamba1_weights(t, ablated(x, one), 1, {0, 3})};
+            return Tensors{mamba1_weights(t, ablated(x, one), 1, {0, 3}), mamba1_weights(t, ablated(x, one), {0, 2}, {0, 3})};
           }};
 }
 
 OpCase weights_case(const Size& s) {
-  return {"weights " + text(s), inputs(s), [](Tape& t, const Tensors& x) { return Tensors{mamba1_weights(t, arguments(x), 1, {0, 3})}; }};
+  return {"weights " + text(s), inputs(s), [](Tape& t, const Tensors& x) {
+            return Tensors{mamba1_weights(t, arguments(x), 1, {0, 3}), mamba1_weights(t, arguments(x), {0, 2}, {0, 3})};
+          }};
 }
 
 std::vector<OpCase> all_cases() {

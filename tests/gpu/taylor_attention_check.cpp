@@ -55,8 +55,9 @@ void add_decoding(std::vector<OpCase>& cases) {
 
 void add_weights(std::vector<OpCase>& cases) {
   for (const Sizes& s : {Sizes{2, 131, 2, 16, 8}, {2, 1, 2, 7, 8}})
-    cases.push_back(
-        {"weights " + text(s), inputs_of(s), [](Tape& t, const Tensors& x) { return Tensors{taylor_weights(t, x[0], x[1], 1)}; }});
+    cases.push_back({"weights " + text(s), inputs_of(s), [](Tape& t, const Tensors& x) {
+                       return Tensors{taylor_weights(t, x[0], x[1], 1), taylor_weights(t, x[0], x[1], {0, 2})};
+                     }});
 }
 
 void bench(Device gpu, const Sizes& s, DType dtype) {

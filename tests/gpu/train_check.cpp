@@ -23,6 +23,7 @@
 #include "models/tasks/symbol_task.h"
 #include "models/training/decoder.h"
 #include "models/training/plan.h"
+#include "models/training/probe_plan.h"
 #include "models/training/run_pace.h"
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
@@ -154,15 +155,34 @@ bool same_bytes(const TrainingState& a, const TrainingState& b) {
   return a.data_position == b.data_position && same(a.weights, b.weights) && a.optimizer.size() == b.optimizer.size();
 }
 
-/// Mean difference of probe statistics, relative to the largest; the number of them in `count`; in `worst_of` which it is.
+/// Whether as much was chosen in as many sequences, in all but a 50th, which rounding may change, the same.
+bool same_choices(const ProbeRecord& a, const ProbeRecord& b) {
+  const auto all = [](const ProbeRecord& record) {
+    std::vector<int32_t> values;
+    for (const std::vector<ChosenSources>& sequence : record.choices)
+      for (const ChosenSources& c : sequence) values.insert(values.end(), c.values.begin(), c.values.end());
+    return values;
+  };
+  const std::vector<int32_t> x = all(a), y = all(b);
+  size_t other = 0;
+  for (size_t i = 0; i < x.size() && i < y.size(); ++i) other += x[i] != y[i];
+  return a.choices.size() == b.choices.size() && x.size() == y.size() && 50 * other <= x.size();
+}
+
+/// Largest difference of probe statistics of several sequences, relative to the value where that is above one; the number of them in
+/// `count`; in `worst_of` which it is.
 double statistics_apart(Trainer& a, Trainer& b, size_t& count, std::string& worst_of) {
   ProbeRecord x, y;
   x.maps_wanted = y.maps_wanted = true;
-  const FrozenBatch batch = frozen(2, 64);
+  const FrozenBatch batch = frozen(3, 64);
   a.probe(batch, x);
   b.probe(batch, y);
   count = x.statistics.size() + x.maps.size();
   if (x.statistics.size() != y.statistics.size() || x.maps.size() != y.maps.size()) return INFINITY;
+  if (!same_choices(x, y)) {
+    worst_of = "what is chosen";
+    return INFINITY;
+  }
   double worst = 0;
   for (size_t i = 0; i < x.statistics.size(); ++i)
     for (size_t h = 0; h < x.statistics[i].heads.size(); ++h) {
@@ -175,6 +195,47 @@ double statistics_apart(Trainer& a, Trainer& b, size_t& count, std::string& wors
                  std::to_string(u) + " for " + std::to_string(v);
     }
   return worst;
+}
+
+/// Whether statistics of several sequences in one pass are the mean of those of each alone, and the choices those of each.
+bool together_as_alone(Trainer& trainer) {
+  constexpr int64_t kSequences = 3, kLength = 64;
+  const FrozenBatch batch = frozen(kSequences, kLength);
+  ProbeRecord together, joined;
+  trainer.probe(batch, together);
+  std::vector<ProbeRecord> alone(kSequences);
+  for (size_t s = 0; s < kSequences; ++s) {
+    const auto row = [&](const std::vector<int32_t>& all) {
+      const auto first = all.begin() + static_cast<int64_t>(s) * kLength;
+      return std::vector<int32_t>(first, first + kLength);
+    };
+    trainer.probe({"rule", row(batch.tokens), row(batch.targets), 1, kLength}, alone[s]);
+    joined.choices.insert(joined.choices.end(), alone[s].choices.begin(), alone[s].choices.end());
+  }
+  bool same = same_choices(together, joined);
+  for (size_t i = 0; i < together.statistics.size(); ++i)
+    for (size_t h = 0; h < together.statistics[i].heads.size(); ++h) {
+      double sum = 0, count = 0;
+      for (const ProbeRecord& one : alone)
+        if (const double value = one.statistics.at(i).heads.at(h); !std::isnan(value)) sum += value, ++count;
+      const double mean = together.statistics[i].heads[h];
+      same = same && (count > 0 ? std::abs(mean - sum / count) <= 1e-3 * std::max(1.0, std::abs(mean)) : std::isnan(mean));
+    }
+  return same;
+}
+
+/// Bytes that the arena takes at most while statistics and a capture are made as in a run.
+int64_t probed_bytes(Trainer& trainer) {
+  const RunConfig& config = trainer.config();
+  const int64_t length = config.data.sequence_length;
+  const FrozenBatch batch = frozen(sequences_in_a_probe(config.training, evaluation_sequences(config.training, length), length), length);
+  ProbeRecord statistics, capture;
+  statistics.longest_planned = length;
+  capture.statistics_wanted = false, capture.maps_wanted = true;
+  trainer.arena().reset_peak();
+  trainer.probe_later(batch, statistics).make(statistics);
+  trainer.probe_later(frozen(1, config.training.capture_tokens), capture).make(capture);
+  return trainer.arena().peak_extent();
 }
 
 /// Whether what a GPU reports of passes begun one after the other is what it reports of each alone, to the bit and in the same order, and
@@ -345,6 +406,10 @@ bool check(const std::string& name, const json& architecture) {
     const Plan plan = make_plan(gpu->config(), kVocabulary);
     statistics = statistics_apart(*gpu, *cpu, count, worst_statistic);
     expect(statistics <= 1e-3, "probes differ, " + worst_statistic);
+    const bool draws = architecture.dump().find("\"random\"") != std::string::npos;  // by the place in the batch
+    expect(draws || together_as_alone(*gpu), "statistics of a batch are not the mean of those of its sequences");
+    const int64_t probed = probed_bytes(*gpu);
+    expect(probed == plan.probe_bytes, "planned " + std::to_string(plan.probe_bytes) + " bytes of probes, used " + std::to_string(probed));
     expect(same_when_not_waited_for(*gpu), "probes or evaluations that are not waited for differ");
     for (int i = 0; i < 3; ++i) evaluation = gpu->evaluate(frozen(20, 64)).loss;  // the third time replayed
     evaluation = std::abs(evaluation - cpu->evaluate(frozen(20, 64)).loss);

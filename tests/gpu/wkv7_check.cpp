@@ -70,8 +70,9 @@ OpCase state_only(const Sizes& s) {
 }
 
 OpCase weights(const Sizes& s) {
-  return {text(s) + " weights", inputs(s),
-          [](Tape& t, const Tensors& x) { return Tensors{wkv7_weights(t, x[0], x[1], x[2], x[4], x[5], 1)}; }};
+  return {text(s) + " weights", inputs(s), [](Tape& t, const Tensors& x) {
+            return Tensors{wkv7_weights(t, x[0], x[1], x[2], x[4], x[5], 1), wkv7_weights(t, x[0], x[1], x[2], x[4], x[5], {0, 2})};
+          }};
 }
 
 std::vector<OpCase> cases() {

@@ -45,7 +45,9 @@ OpCase weights_case(const Size& s, bool per_token) {
   const Shape rows{s.batch, s.length, s.heads, s.width};
   return {std::string(per_token ? "weights6 " : "weights5 ") + text(s),
           {activation(rows, 1), activation(rows, 2), decays(s, per_token, -2), parameter({s.heads, s.width}, 5)},
-          [](Tape& t, const Tensors& x) { return Tensors{wkv_weights(t, x[0], x[1], x[2], x[3], 1)}; }};
+          [](Tape& t, const Tensors& x) {
+            return Tensors{wkv_weights(t, x[0], x[1], x[2], x[3], 1), wkv_weights(t, x[0], x[1], x[2], x[3], {0, 2})};
+          }};
 }
 
 std::vector<OpCase> all_cases() {

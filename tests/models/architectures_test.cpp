@@ -4,6 +4,7 @@
 #include <set>
 
 #include "models/training/plan.h"
+#include "models/training/probe_plan.h"
 #include "models/training/training_step.h"
 #include "tests/models/architecture_rows.h"
 
@@ -188,19 +189,21 @@ class ArchitecturesTest : public QObject {
   }
 
  private:
-  /// Statistics of one sequence and a capture, as a run takes them.
+  /// A pass of statistics and a capture, as a run takes them.
   void look_as_planned(const RunConfig& config, const Plan& plan, Trainer& trainer) const {
-    const auto look = [&](int64_t length, bool maps) {
-      const std::vector<int32_t> tokens(static_cast<size_t>(length), 1);
+    const auto look = [&](int64_t sequences, int64_t length, bool maps) {
+      const std::vector<int32_t> tokens(static_cast<size_t>(sequences * length), 1);
       ProbeRecord probe;
       probe.statistics_wanted = !maps;
       probe.maps_wanted = maps;
-      trainer.probe({"a", tokens, tokens, 1, length}, probe);
+      trainer.probe({"a", tokens, tokens, sequences, length}, probe);
       return probe;
     };
-    look(config.data.sequence_length, false);
-    const ProbeRecord capture = look(config.training.capture_tokens, true);
-    QCOMPARE(std::max(plan.peak_bytes, plan.probe_bytes), trainer.arena().peak_extent());
+    const int64_t length = config.data.sequence_length, frozen = evaluation_sequences(config.training, length);
+    trainer.arena().reset_peak();
+    look(sequences_in_a_probe(config.training, frozen, length), length, false);
+    const ProbeRecord capture = look(1, config.training.capture_tokens, true);
+    QCOMPARE(plan.probe_bytes, trainer.arena().peak_extent());
     int64_t bytes = 0;
     for (const CapturedMap& map : capture.maps) {
       QCOMPARE(map.bytes(), static_cast<int64_t>(map.values.size() * sizeof(float)));

@@ -105,9 +105,10 @@ class ProbeTest : public QObject {
     check(record, "margin", 0);
     check(record, "chunk_distance", mean([](int64_t t) { return number(t / kChunk); }, kChunk));
     check(record, "usage_entropy", 0);
-    check(record, "dead_chunks", 13.0 / 14);  // all queries choose the first of those that the last query could choose
-    QCOMPARE(record.choices.size(), size_t{2});
-    const ChosenSources& choices = record.choices[1];
+    check(record, "dead_chunks", 13.0 / 14);     // all queries choose the first of those that the last query could choose
+    QCOMPARE(record.choices.size(), size_t{2});  // sequences
+    QCOMPARE(record.choices[1].size(), size_t{2});
+    const ChosenSources& choices = record.choices[1][1];
     QCOMPARE((std::array{choices.layer, choices.heads, choices.queries, choices.per_query}), (std::array<int64_t, 4>{1, 2, kLength, 1}));
     for (int64_t i = 0; i < 2 * kLength; ++i) QCOMPARE(choices.values[static_cast<size_t>(i)], i % kLength < kChunk ? -1 : 0);
     check_rows(map(record, MapKind::weights));
@@ -138,14 +139,18 @@ class ProbeTest : public QObject {
   void parts_tell_what_they_chose() {
     std::vector<ProbeRecord> parts(3);
     parts[0].statistics.push_back({"entropy", "nats", 5, {1, 2}});
-    parts[1].choices.push_back({.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {-1, 0}});
-    parts[2].choices.push_back({.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {3, 4}});
+    parts[1].choices = {{{.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {-1, 0}}},
+                        {{.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {-1, -1}}}};
+    parts[2].choices = {{{.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {3, 4}}},
+                        {{.layer = 0, .heads = 1, .queries = 2, .per_query = 1, .values = {5, 6}}}};
     ProbeRecord all;
     report_parts(all, 5, parts);
-    QCOMPARE(all.choices.size(), size_t{1});
-    QCOMPARE(all.choices[0],
-             (ChosenSources{.layer = 5, .heads = 4, .queries = 2, .per_query = 1, .values = {-1, -1, -1, -1, -1, 0, 3, 4}}));
-    parts[2].choices[0].queries = 1;
+    const auto chosen = [](const std::vector<int32_t>& values) {
+      return std::vector<ChosenSources>{{.layer = 5, .heads = 4, .queries = 2, .per_query = 1, .values = values}};
+    };
+    QCOMPARE(all.choices.size(), size_t{2});
+    QVERIFY(all.choices[0] == chosen({-1, -1, -1, -1, -1, 0, 3, 4}) && all.choices[1] == chosen({-1, -1, -1, -1, -1, -1, 5, 6}));
+    for (auto& sequence : parts[2].choices) sequence[0].queries = 1;
     ProbeRecord none;
     report_parts(none, 5, parts);
     QVERIFY(none.choices.empty());

@@ -62,21 +62,22 @@ __global__ void sum_over_batch_kernel(const T* x, T* sum, bool add, int64_t size
 
 constexpr int kWeightThreads = 256;
 
-/// A block per (position, head).
+/// A block per (position, head), of all heads of one sequence after the other; those of sequence `first` are the first.
 template <class T>
 __global__ void __launch_bounds__(kWeightThreads)
-    weights_kernel(Pattern p, const T* q, const T* k, int batch_head, const float* lse, float* weights) {
+    weights_kernel(Pattern p, const T* q, const T* k, int64_t q_batch, int64_t k_batch, int first, const float* lse, float* weights) {
   extern __shared__ float query[];
-  const int t = blockIdx.x, h = blockIdx.y;
+  const int t = blockIdx.x, h = blockIdx.y % p.heads, sequence = first + blockIdx.y / p.heads, batch_head = sequence * p.heads + h;
   const int64_t stride = p.stride();
-  float* row = weights + (int64_t{h} * p.length + t) * p.length;
+  q += sequence * q_batch, k += sequence * k_batch;
+  float* row = weights + (int64_t{blockIdx.y} * p.length + t) * p.length;
   for (int i = threadIdx.x; i < p.width; i += kWeightThreads) query[i] = to_float(q[t * stride + h * p.width + i]);
   __syncthreads();
   const auto visible = [&](int j) {
     if (j > t || (p.window > 0 && j <= t - p.window)) return false;
     if (p.chunk == 0 || j / p.chunk == t / p.chunk) return true;
     for (int i = 0; i < p.top_k; ++i)
-      if (p.selected[(int64_t{batch_head + h} * p.length + t) * p.top_k + i] == j / p.chunk) return true;
+      if (p.selected[(int64_t{batch_head} * p.length + t) * p.top_k + i] == j / p.chunk) return true;
     return false;
   };
   float top = -INFINITY;
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(kWeightThreads)
   }
   float shift = 0, inverse = 1;
   if (lse) {
-    shift = lse[int64_t{batch_head + h} * p.length + t];
+    shift = lse[int64_t{batch_head} * p.length + t];
   } else {
     __shared__ float tops[kWeightThreads / 32];
     top = warp_max(top);
@@ -214,15 +215,16 @@ void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add)
 }
 
 void attention_weights(Stream stream, const HeadShape& shape, const ScoreOptions& options, const Tensor& q, const Tensor& k,
-                       int64_t sequence, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights) {
+                       const Sequences& sequences, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights) {
   Pattern p = pattern({shape, options, chunk, {}}, q.dtype());
   if (selected) p.selected = pointer<int32_t>(selected), p.top_k = static_cast<int>(selected.dim(3));
+  const auto stride = [&](const Tensor& x) { return x.dim(0) == 1 ? 0 : batch_stride(shape, x); };  // one stands for all
+  const dim3 grid(static_cast<unsigned>(shape.length), static_cast<unsigned>(sequences.count * shape.heads));
   dispatch_cuda(q.dtype(), [&](auto t) {
     using T = decltype(t);
-    weights_kernel<<<dim3(static_cast<unsigned>(shape.length), static_cast<unsigned>(shape.heads)), kWeightThreads,
-                     static_cast<size_t>(shape.width) * 4, stream>>>(
-        p, pointer<T>(q) + sequence * batch_stride(shape, q), pointer<T>(k) + sequence * batch_stride(shape, k),
-        static_cast<int>(sequence * shape.heads), optional<float>(lse), pointer<float>(weights));
+    weights_kernel<<<grid, kWeightThreads, static_cast<size_t>(shape.width) * 4, stream>>>(p, pointer<T>(q), pointer<T>(k), stride(q),
+                                                                                           stride(k), static_cast<int>(sequences.first),
+                                                                                           optional<float>(lse), pointer<float>(weights));
   });
   check_launch();
 }

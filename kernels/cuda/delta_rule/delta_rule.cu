@@ -68,8 +68,8 @@ void delta_rule_backward(Stream stream, const DeltaRule& in, const DeltaTargets&
   check_launch();
 }
 
-void delta_rule_weights(Stream stream, const DeltaRule& in, int64_t sequence, const Tensor& weights) {
-  rank_one_weights(stream, "delta_rule_weights", delta_shape(in), source(in), sequence, weights);
+void delta_rule_weights(Stream stream, const DeltaRule& in, const Sequences& sequences, const Tensor& weights) {
+  rank_one_weights(stream, "delta_rule_weights", delta_shape(in), source(in), sequences, weights);
 }
 
 }  // namespace saccade::cuda

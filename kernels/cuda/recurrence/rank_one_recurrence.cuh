@@ -154,12 +154,12 @@ __global__ void __launch_bounds__(512) rank_one_backward_kernel(RankOneSizes n, 
   if (p.d_start) d.store(p.d_start + batch_head * size, n, p.add_to_start);
 }
 
-/// A warp per query (h, t) of one sequence: with p = r_t and for j = t … 0: weight = p · k_j, p ← w_j ∘ p + a_j (b_j · p).
+/// A warp per query (h, t) of the sequences from `first` on: with p = r_t and for j = t … 0: weight = p · k_j, p ← w_j ∘ p + a_j (b_j · p).
 template <class Source, int kOwn>
-__global__ void __launch_bounds__(128) rank_one_weights_kernel(RankOneSizes n, Source source, int sequence, float* weights) {
-  const int t = blockIdx.x * 4 + threadIdx.x / 32, h = blockIdx.y, lane = threadIdx.x % 32, batch_head = sequence * n.heads + h;
+__global__ void __launch_bounds__(128) rank_one_weights_kernel(RankOneSizes n, Source source, int first, float* weights) {
+  const int t = blockIdx.x * 4 + threadIdx.x / 32, map = blockIdx.y, lane = threadIdx.x % 32, batch_head = first * n.heads + map;
   if (t >= n.length) return;
-  float* to = weights + (int64_t{h} * n.length + t) * n.length;
+  float* to = weights + (int64_t{map} * n.length + t) * n.length;
   Vectors<kOwn> x;
   x.load(source, n, n.row(batch_head, t));
   float p[kOwn];
@@ -214,12 +214,12 @@ void rank_one_backward(Stream stream, const char* op, const RankOneShape& shape,
 }
 
 template <class Source>
-void rank_one_weights(Stream stream, const char* op, const RankOneShape& shape, const Source& source, int64_t sequence,
+void rank_one_weights(Stream stream, const char* op, const RankOneShape& shape, const Source& source, const Sequences& sequences,
                       const Tensor& weights) {
-  const dim3 grid(blocks_for(shape.length, 4), static_cast<unsigned>(shape.heads));
+  const dim3 grid(blocks_for(shape.length, 4), static_cast<unsigned>(sequences.count * shape.heads));
   with_own_channels(op, shape.keys, [&](auto own) {
     rank_one_weights_kernel<Source, own()>
-        <<<grid, 128, 0, stream>>>(RankOneSizes(shape), source, static_cast<int>(sequence), pointer<float>(weights));
+        <<<grid, 128, 0, stream>>>(RankOneSizes(shape), source, static_cast<int>(sequences.first), pointer<float>(weights));
   });
   check_launch();
 }

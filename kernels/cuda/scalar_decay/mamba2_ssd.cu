@@ -118,13 +118,15 @@ void step_gradients(Stream stream, const Mamba2Ssd& in, const Mamba2Gradients& o
     sum_parts(stream, log, out.a_log.tensor, out.a_log.add);
 }
 
-/// A warp owns a query of a head and walks the keys from its own token back; log decays are summed on the way.
+/// A warp owns a query of a head of the sequences from `first_sequence` on (`lines` of them) and walks the keys from its own token back;
+/// log decays are summed on the way.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    weights_kernel(Steps<T> s, const T* b, const T* c, const float* skip, int groups, int keys, int sequence, float* weights) {
+__global__ void __launch_bounds__(kThreads) weights_kernel(Steps<T> s, const T* b, const T* c, const float* skip, int groups, int keys,
+                                                           int first_sequence, int64_t lines, float* weights) {
   const int64_t line = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-  if (line >= int64_t{s.heads} * s.length) return;
-  const int h = static_cast<int>(line / s.length), t = static_cast<int>(line % s.length), lane = static_cast<int>(threadIdx.x) % 32;
+  if (line >= lines) return;
+  const int map = static_cast<int>(line / s.length), h = map % s.heads, sequence = first_sequence + map / s.heads;
+  const int t = static_cast<int>(line % s.length), lane = static_cast<int>(threadIdx.x) % 32;
   const auto key = [&](const T* x, int token) {
     return x + ((int64_t{sequence} * s.length + token) * groups + h * groups / s.heads) * keys;
   };
@@ -157,13 +159,13 @@ void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Workspa
   step_gradients(stream, in, out);
 }
 
-void mamba2_weights(Stream stream, const Mamba2Ssd& in, int64_t sequence, const Tensor& weights) {
+void mamba2_weights(Stream stream, const Mamba2Ssd& in, const Sequences& sequences, const Tensor& weights) {
   dispatch_cuda(in.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const int64_t lines = in.x.dim(1) * in.x.dim(2);
+    const int64_t lines = weights.dim(0) * weights.dim(1);
     weights_kernel<T><<<blocks_for(lines, kWarps), kThreads, 0, stream>>>(
         Steps<T>(in), pointer<T>(in.b), pointer<T>(in.c), pointer<float>(in.skip), static_cast<int>(in.b.dim(2)),
-        static_cast<int>(in.b.dim(3)), static_cast<int>(sequence), pointer<float>(weights));
+        static_cast<int>(in.b.dim(3)), static_cast<int>(sequences.first), lines, pointer<float>(weights));
   });
   check_launch();
 }

@@ -191,10 +191,10 @@ __global__ void __launch_bounds__(32 * kSlices) carried_kernel(Heads<T> x, float
   }
 }
 
-/// A block owns a query of a head.
+/// A block owns a query of a head, of the sequences from `first` on.
 template <class T>
-__global__ void __launch_bounds__(kThreads) weights_kernel(Heads<T> x, int sequence, float* weights) {
-  const int head = sequence * x.heads + static_cast<int>(blockIdx.x) / x.length, t = static_cast<int>(blockIdx.x) % x.length;
+__global__ void __launch_bounds__(kThreads) weights_kernel(Heads<T> x, int first, float* weights) {
+  const int head = first * x.heads + static_cast<int>(blockIdx.x) / x.length, t = static_cast<int>(blockIdx.x) % x.length;
   float* row = weights + int64_t{blockIdx.x} * x.length;
   float sum = 0;
   for (int j = threadIdx.x; j <= t; j += kThreads) {
@@ -261,12 +261,12 @@ void taylor_attention_backward(Stream stream, const Tensor& q, const Tensor& k, 
   check_launch();
 }
 
-void taylor_weights(Stream stream, const Tensor& q, const Tensor& k, int64_t sequence, const Tensor& weights) {
+void taylor_weights(Stream stream, const Tensor& q, const Tensor& k, const Sequences& sequences, const Tensor& weights) {
   dispatch_cuda(q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Heads<T> x(q, k, k);
-    weights_kernel<T>
-        <<<static_cast<unsigned>(x.heads * x.length), kThreads, 0, stream>>>(x, static_cast<int>(sequence), pointer<float>(weights));
+    weights_kernel<T><<<static_cast<unsigned>(weights.dim(0) * weights.dim(1)), kThreads, 0, stream>>>(x, static_cast<int>(sequences.first),
+                                                                                                       pointer<float>(weights));
   });
   check_launch();
 }

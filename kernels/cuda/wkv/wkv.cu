@@ -125,12 +125,12 @@ __global__ void __launch_bounds__(W::kThreads) sweep_kernel(Head head, Sweep<T> 
       if (W::element(i) < head.width && column + j < head.width) s.end.put(head.state(W::element(i), column + j), state[i][j]);
 }
 
-/// A warp owns a query: with p = r_t, a_tj = p · k_j, then p ← e^{λ_j} p, from j = t − 1 back.
+/// A warp owns a query of the sequences from that of `head` on: with p = r_t, a_tj = p · k_j, then p ← e^{λ_j} p, from j = t − 1 back.
 template <class T>
 __global__ void __launch_bounds__(128)
     weights_kernel(Head head, const T* r, const T* k, Decays<T> decays, const float* bonus, float* weights) {
   constexpr int kSlots = static_cast<int>(kMaxWkvWidth) / 32;
-  head.head = blockIdx.y;
+  head.sequence += blockIdx.y / head.heads, head.head = blockIdx.y % head.heads;
   const int t = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x) % 32;
   if (t >= head.length) return;
   float p[kSlots];
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(128)
     p[i] = c < head.width ? to_float(r[head.at(t, c)]) : 0.0f;
     if (c < head.width) own += p[i] * bonus[head.parameter(c)] * to_float(k[head.at(t, c)]);
   }
-  float* row = weights + (head.head * head.length + t) * head.length;
+  float* row = weights + (int64_t{blockIdx.y} * head.length + t) * head.length;
   own = warp_sum(own);
   if (lane == 0) row[t] = own;
   for (int j = t - 1; j >= 0; --j) {
@@ -206,9 +206,9 @@ void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& carried,
   });
 }
 
-void wkv_weights(Stream stream, const cpu::WkvInputs& in, int64_t sequence, const Tensor& weights) {
-  const wkv5::Head head{sequence, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
-  const dim3 grid(blocks_for(in.shape.length, 4), static_cast<unsigned>(in.shape.heads));
+void wkv_weights(Stream stream, const cpu::WkvInputs& in, const Sequences& sequences, const Tensor& weights) {
+  const wkv5::Head head{sequences.first, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
+  const dim3 grid(blocks_for(in.shape.length, 4), static_cast<unsigned>(sequences.count * in.shape.heads));
   dispatch_cuda(in.r.dtype(), [&](auto zero) {
     using T = decltype(zero);
     wkv5::weights_kernel<<<grid, 128, 0, stream>>>(head, pointer<T>(in.r), pointer<T>(in.k), wkv5::decays_of<T>(in),

@@ -53,8 +53,8 @@ void wkv7_backward(Stream stream, const cpu::Wkv7Inputs& in, const cpu::Wkv7Grad
   check_launch();
 }
 
-void wkv7_weights(Stream stream, const cpu::Wkv7Inputs& in, int64_t sequence, const Tensor& weights) {
-  rank_one_weights(stream, "wkv7_weights", wkv7_shape(in), source(in), sequence, weights);
+void wkv7_weights(Stream stream, const cpu::Wkv7Inputs& in, const Sequences& sequences, const Tensor& weights) {
+  rank_one_weights(stream, "wkv7_weights", wkv7_shape(in), source(in), sequences, weights);
 }
 
 }  // namespace saccade::cuda

@@ -76,25 +76,28 @@ void head_weights(const HeadShape& shape, const ScoreOptions& options, int64_t h
 
 }  // namespace
 
-Tensor attention_weights(Tape& tape, const Tensor& q, const Tensor& k, const ScoreOptions& options, int64_t sequence) {
+Tensor attention_weights(Tape& tape, const Tensor& q, const Tensor& k, const ScoreOptions& options, const Sequences& sequences) {
   const HeadShape shape = head_shape("attention_weights", q, k, q.dim(0) >= k.dim(0) ? q : k);
   check_window("attention_weights", options);
-  if (sequence < 0 || (sequence >= shape.batch && shape.batch > 1))
-    throw UsageError("[attention_weights] has no sequence " + std::to_string(sequence) + " of " + std::to_string(shape.batch));
-  if (shape.batch == 1) sequence = 0;  // one stands for all
-  const Tensor weights = tape.empty({shape.heads, shape.length, shape.length}, accumulation_dtype(q.dtype()));
-  const double flops = 2.0 * static_cast<double>(shape.heads * shape.width) * visible_pairs(shape.length, options.window);
+  if (shape.batch > 1 && !sequences.are_in(shape.batch))
+    throw UsageError("[attention_weights] has no sequence " + std::to_string(sequences.first + sequences.count - 1) + " of " +
+                     std::to_string(shape.batch));
+  const int64_t maps = sequences.count * shape.heads;
+  const Tensor weights = tape.empty({maps, shape.length, shape.length}, accumulation_dtype(q.dtype()));
+  const double flops = 2.0 * static_cast<double>(maps * shape.width) * visible_pairs(shape.length, options.window);
   tape.run(
       "attention_weights", {flops, static_cast<double>(weights.bytes())},
       [&] {
         dispatch(q.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          for (int64_t h = 0; h < shape.heads; ++h)
-            head_weights<T>(shape, options, h, shape.rows<T>(q, sequence, h), shape.rows<T>(k, sequence, h),
-                            weights.data<T>() + h * shape.length * shape.length);
+          for (int64_t map = 0; map < maps; ++map) {
+            const int64_t b = sequences.first + map / shape.heads, h = map % shape.heads;
+            head_weights<T>(shape, options, h, shape.rows<T>(q, b, h), shape.rows<T>(k, b, h),
+                            weights.data<T>() + map * shape.length * shape.length);
+          }
         });
       },
-      [&] { cuda::attention_weights(tape.stream(), shape, options, q, k, sequence, 0, {}, {}, weights); });
+      [&] { cuda::attention_weights(tape.stream(), shape, options, q, k, sequences, 0, {}, {}, weights); });
   return weights;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/engine/tape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -25,8 +26,9 @@ struct Attention {
 /// Throws UsageError where a shape or dtype differs from these or window < 0; DeviceError on CUDA for d above 256.
 Attention attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& options, bool want_entropy = false);
 
-/// Attention weights p_tj of one sequence for inspection: [H, T, T] of accumulation_dtype(q), zero above the diagonal. The only tensor
-/// that is T x T. Throws as attention, and UsageError for a sequence that is not there.
-Tensor attention_weights(Tape& tape, const Tensor& q, const Tensor& k, const ScoreOptions& options, int64_t sequence);
+/// Attention weights p_tj of some sequences for inspection: [sequences · H, T, T] of accumulation_dtype(q), zero above the diagonal. The
+/// only tensor that is T x T. Where q and k are of one sequence, that stands for all. Throws as attention, and UsageError for sequences
+/// that are not there.
+Tensor attention_weights(Tape& tape, const Tensor& q, const Tensor& k, const ScoreOptions& options, const Sequences& sequences);
 
 }  // namespace saccade

@@ -3,6 +3,7 @@
 #include "kernels/engine/plain.h"
 #include "kernels/engine/tensor.h"
 #include "kernels/ops/attention/head_shape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade::cuda {
 
@@ -91,8 +92,8 @@ inline int* query_counts(const Tensor& sums) { return static_cast<int*>(sums.raw
 void output_dots(Stream stream, const HeadShape& shape, const Tensor& d_o, const Tensor& o, const Tensor& delta, const Tensor& sums = {});
 /// sum (+)= Σ_b x[b], in order of b.
 void sum_over_batch(Stream stream, const Tensor& x, const Tensor& sum, bool add);
-/// p_tj of one sequence, f32 [H, T, T]. With `chunk`, exp(s − lse) in the own chunk and those in selected [B, H, T, top_k].
+/// p_tj of some sequences, f32 [sequences · H, T, T]. With `chunk`, exp(s − lse) in the own chunk and those in selected [B, H, T, top_k].
 void attention_weights(Stream stream, const HeadShape& shape, const ScoreOptions& options, const Tensor& q, const Tensor& k,
-                       int64_t sequence, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights);
+                       const Sequences& sequences, int64_t chunk, const Tensor& selected, const Tensor& lse, const Tensor& weights);
 
 }  // namespace saccade::cuda

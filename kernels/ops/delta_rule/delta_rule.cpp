@@ -116,22 +116,23 @@ void weights_of_query(const DeltaRule& in, int64_t sequence, int64_t h, int64_t 
 
 }  // namespace
 
-Tensor delta_rule_weights(Tape& tape, const DeltaRule& in, int64_t sequence) {
+Tensor delta_rule_weights(Tape& tape, const DeltaRule& in, const Sequences& sequences) {
   check("delta_rule_weights", in);
-  const int64_t length = in.q.dim(1), heads = in.q.dim(2);
-  const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(in.v.dtype()));
-  const double steps = static_cast<double>(heads * length * (length + 1)) / 2;
+  const int64_t length = in.q.dim(1), heads = in.q.dim(2), maps = sequences.count * heads;
+  const Tensor weights = tape.empty({maps, length, length}, accumulation_dtype(in.v.dtype()));
+  const double steps = static_cast<double>(maps * length * (length + 1)) / 2;
   tape.run(
       "delta_rule_weights", {steps * static_cast<double>(5 * in.q.dim(3)), static_cast<double>(weights.bytes())},
       [&] {
         dispatch(in.v.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          parallel_for(heads * length, [&](int64_t row) {
-            weights_of_query<T>(in, sequence, row / length, row % length, weights.data<T>() + row * length);
+          parallel_for(maps * length, [&](int64_t row) {
+            const int64_t map = row / length;
+            weights_of_query<T>(in, sequences.first + map / heads, map % heads, row % length, weights.data<T>() + row * length);
           });
         });
       },
-      [&] { cuda::delta_rule_weights(tape.stream(), in, sequence, weights); });
+      [&] { cuda::delta_rule_weights(tape.stream(), in, sequences, weights); });
   return weights;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/ops/shared/carried_state.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -25,9 +26,9 @@ struct DeltaRuleOutput {
 
 DeltaRuleOutput delta_rule(Tape& tape, const DeltaRule& in);
 
-/// Read weights, o_t = Σ_j a_tj v_j from a zero state, of one sequence, exact: the recurrence run backward from w = scale q_t,
+/// Read weights, o_t = Σ_j a_tj v_j from a zero state, of some sequences, exact: the recurrence run backward from w = scale q_t,
 ///   a_ti = β_i (k_i · w),   w ← e^{g_i} (w − k_i a_ti)   for i = t … 0
-/// [H, T, T] of accumulation_dtype(v), zero above the diagonal. No gradient. Throws as delta_rule; `sequence` is not checked.
-Tensor delta_rule_weights(Tape& tape, const DeltaRule& in, int64_t sequence);
+/// [sequences · H, T, T] of accumulation_dtype(v), zero above the diagonal. No gradient. Throws as delta_rule; `sequences` are not checked.
+Tensor delta_rule_weights(Tape& tape, const DeltaRule& in, const Sequences& sequences);
 
 }  // namespace saccade

@@ -17,7 +17,7 @@ struct DeltaTargets {
 };
 void delta_rule_backward(Stream stream, const DeltaRule& in, const DeltaTargets& out, const RankOneScratch& scratch);
 
-/// Read weights of one sequence, f32 [H, T, T].
-void delta_rule_weights(Stream stream, const DeltaRule& in, int64_t sequence, const Tensor& weights);
+/// Read weights of some sequences, f32 [sequences · H, T, T].
+void delta_rule_weights(Stream stream, const DeltaRule& in, const Sequences& sequences, const Tensor& weights);
 
 }  // namespace saccade::cuda

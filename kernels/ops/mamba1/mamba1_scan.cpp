@@ -263,28 +263,25 @@ void weights_of_query(const Mamba1Scan& in, int64_t sequence, int64_t d, const C
 
 }  // namespace
 
-Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, int64_t sequence, const std::vector<int64_t>& channels) {
+Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, const Sequences& sequences, const std::vector<int64_t>& channels) {
   check(in);
-  const int64_t length = in.u.dim(1), count = static_cast<int64_t>(channels.size());
-  const Tensor weights = tape.empty({count, length, length}, accumulation_dtype(in.u.dtype()));
-  const double steps = static_cast<double>(count * length * (length + 1)) / 2;
+  const int64_t length = in.u.dim(1), count = static_cast<int64_t>(channels.size()), maps = sequences.count * count;
+  const Tensor weights = tape.empty({maps, length, length}, accumulation_dtype(in.u.dtype()));
+  const double steps = static_cast<double>(maps * length * (length + 1)) / 2;
   tape.run(
       "mamba1_weights", {steps * static_cast<double>(3 * in.b.dim(2)), static_cast<double>(weights.bytes())},
       [&] {
         dispatch(in.u.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          for (int64_t i = 0; i < count; ++i) {
-            const int64_t d = channels[static_cast<size_t>(i)];
-            const Channel<T> channel(in, sequence, d);
+          for (int64_t map = 0; map < maps; ++map) {
+            const int64_t b = sequences.first + map / count, d = channels[static_cast<size_t>(map % count)];
+            const Channel<T> channel(in, b, d);
             parallel_for(length,
-                         [&](int64_t t) { weights_of_query(in, sequence, d, channel, t, weights.data<T>() + (i * length + t) * length); });
+                         [&](int64_t t) { weights_of_query(in, b, d, channel, t, weights.data<T>() + (map * length + t) * length); });
           }
         });
       },
-      [&] {
-        for (int64_t i = 0; i < count; ++i)
-          cuda::mamba1_weights(tape.stream(), in, sequence, channels[static_cast<size_t>(i)], weights.slice(i, i + 1));
-      });
+      [&] { cuda::mamba1_weights(tape.stream(), in, sequences, channels, weights); });
   return weights;
 }
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "kernels/ops/shared/carried_state.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -37,10 +38,10 @@ struct Mamba1Gradients {
   Tensor d_start;
 };
 
-/// Read weights, y_td / silu(z_td) = Σ_j a_tj u_jd from a zero state, of one sequence and some channels, exact:
+/// Read weights, y_td / silu(z_td) = Σ_j a_tj u_jd from a zero state, of some sequences and channels, exact:
 ///   a_tj = Δ_jd Σ_n C_tn B_jn e^{A_dn Σ_{j<i≤t} Δ_id} (+ D_d for j = t)
-/// [channels, T, T] of accumulation_dtype(u), zero above the diagonal. No gradient. Throws as mamba1_scan; `sequence` and `channels` are
-/// not checked.
-Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, int64_t sequence, const std::vector<int64_t>& channels);
+/// [sequences · channels, T, T] of accumulation_dtype(u), zero above the diagonal. No gradient. Throws as mamba1_scan; `sequences` and
+/// `channels` are not checked.
+Tensor mamba1_weights(Tape& tape, const Mamba1Scan& in, const Sequences& sequences, const std::vector<int64_t>& channels);
 
 }  // namespace saccade

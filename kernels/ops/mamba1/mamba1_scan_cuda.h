@@ -74,7 +74,8 @@ struct ScanBackward : Mamba1Gradients {
 };
 void selective_scan_backward(Stream stream, const Mamba1Scan& in, const ScanBackward& out);
 
-/// Read weights of one channel, [T, T] (kernels/ops/mamba1/mamba1_scan.h).
-void mamba1_weights(Stream stream, const Mamba1Scan& in, int64_t sequence, int64_t channel, const Tensor& weights);
+/// Read weights, f32 [sequences · channels, T, T] (kernels/ops/mamba1/mamba1_scan.h).
+void mamba1_weights(Stream stream, const Mamba1Scan& in, const Sequences& sequences, const std::vector<int64_t>& channels,
+                    const Tensor& weights);
 
 }  // namespace saccade::cuda

@@ -308,31 +308,42 @@ void decay_weights(const cpu::SsdTokens<T>& r, int64_t length, int64_t first_row
   });
 }
 
+/// As if there were no others, from a zero state.
+Mamba2Ssd alone(const Mamba2Ssd& in, const Sequences& sequences) {
+  Mamba2Ssd some = in;
+  for (Tensor* x : {&some.x, &some.dt, &some.b, &some.c, &some.shared_dt})
+    if (*x) *x = x->slice(sequences.first, sequences.first + sequences.count);
+  some.state = {};
+  return some;
+}
+
 }  // namespace
 
-Tensor mamba2_weights(Tape& tape, const Mamba2Ssd& in, int64_t sequence) {
+Tensor mamba2_weights(Tape& tape, const Mamba2Ssd& in, const Sequences& sequences) {
   check(in);
-  const int64_t length = in.x.dim(1), heads = in.x.dim(2), groups = in.b.dim(2), n = in.b.dim(3);
-  const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(in.x.dtype()));
-  const Prepared p = tape.device().targets_cuda() ? Prepared{} : make_workspace(tape, in);
-  const double pairs = static_cast<double>(heads * length * length);
+  const int64_t length = in.x.dim(1), heads = in.x.dim(2), groups = in.b.dim(2), n = in.b.dim(3), maps = sequences.count * heads;
+  const Tensor weights = tape.empty({maps, length, length}, accumulation_dtype(in.x.dtype()));
+  const Mamba2Ssd some = alone(in, sequences);
+  const Prepared p = tape.device().targets_cuda() ? Prepared{} : make_workspace(tape, some);
+  const double pairs = static_cast<double>(maps * length * length);
   tape.run(
       "mamba2_weights", {pairs * static_cast<double>(2 * n + 3), static_cast<double>(weights.bytes())},
       [&] {
         dispatch(in.x.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          prepare<T>(in, p);
-          const auto rows = rows_of<T>(in, p);
-          for (int64_t h = 0; h < heads; ++h) {
-            const int64_t at = (sequence * length * groups + h * groups / heads) * n;
-            T* w = weights.data<T>() + h * length * length;
-            cpu::gemm<T>(false, true, length, length, n, 1, in.c.data<T>() + at, groups * n, in.b.data<T>() + at, groups * n, false, w,
+          prepare<T>(some, p);
+          const auto rows = rows_of<T>(some, p);
+          for (int64_t map = 0; map < maps; ++map) {
+            const int64_t first_row = map / heads * length, h = map % heads;
+            const int64_t at = (first_row * groups + h * groups / heads) * n;
+            T* w = weights.data<T>() + map * length * length;
+            cpu::gemm<T>(false, true, length, length, n, 1, some.c.data<T>() + at, groups * n, some.b.data<T>() + at, groups * n, false, w,
                          length);
-            decay_weights(rows, length, sequence * length, h, w);
+            decay_weights(rows, length, first_row, h, w);
           }
         });
       },
-      [&] { cuda::mamba2_weights(tape.stream(), in, sequence, weights); });
+      [&] { cuda::mamba2_weights(tape.stream(), in, sequences, weights); });
   return weights;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/ops/shared/carried_state.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -28,8 +29,8 @@ struct Mamba2Output {
 
 Mamba2Output mamba2_ssd(Tape& tape, const Mamba2Ssd& in);
 
-/// Read weights, y_t = Σ_j a_tj x_j from a zero state, of one sequence, exact: a_tj = (C_t · B_j) Δ_j e^{Σ_{j<i≤t} g_i} (+ D for j = t).
-/// [H, T, T] of accumulation_dtype(x), zero above the diagonal. No gradient. Throws as mamba2_ssd; `sequence` is not checked.
-Tensor mamba2_weights(Tape& tape, const Mamba2Ssd& in, int64_t sequence);
+/// Read weights, y_t = Σ_j a_tj x_j from a zero state, of some sequences, exact: a_tj = (C_t · B_j) Δ_j e^{Σ_{j<i≤t} g_i} (+ D for j = t).
+/// [sequences · H, T, T] of accumulation_dtype(x), zero above the diagonal. No gradient. Throws as mamba2_ssd; `sequences` are not checked.
+Tensor mamba2_weights(Tape& tape, const Mamba2Ssd& in, const Sequences& sequences);
 
 }  // namespace saccade

@@ -37,7 +37,7 @@ struct Mamba2Gradients {
 };
 void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Workspace& workspace, const Mamba2Gradients& out);
 
-/// weights f32 [H, T, T]
-void mamba2_weights(Stream stream, const Mamba2Ssd& in, int64_t sequence, const Tensor& weights);
+/// weights f32 [sequences · H, T, T]
+void mamba2_weights(Stream stream, const Mamba2Ssd& in, const Sequences& sequences, const Tensor& weights);
 
 }  // namespace saccade::cuda

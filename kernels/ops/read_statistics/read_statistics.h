@@ -4,7 +4,8 @@
 namespace saccade {
 
 /// What a map of weights says about where queries read, summed up where the map is. No gradients.
-/// weights w [H, T, T]: row t is what query t reads from each token; entries behind t are not looked at.
+/// weights w [H, T, T], of one sequence or of several, one after the other: row t is what query t reads from each token; entries behind t
+/// are not looked at.
 /// Source: this project (attention distance and entropy as arXiv:2505.18522, section 3, plots them, for reads of every mixer).
 /// Throws std::invalid_argument (both) unless w has rank 3 and square maps.
 

@@ -85,17 +85,18 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
   return o;
 }
 
-Tensor taylor_weights(Tape& tape, const Tensor& q, const Tensor& k, int64_t sequence) {
-  const int64_t length = q.dim(1), heads = q.dim(2), d = q.dim(3), row = heads * d;
-  const Tensor weights = tape.empty({heads, length, length}, accumulation_dtype(q.dtype()));
+Tensor taylor_weights(Tape& tape, const Tensor& q, const Tensor& k, const Sequences& sequences) {
+  const int64_t length = q.dim(1), heads = q.dim(2), d = q.dim(3), row = heads * d, maps = sequences.count * heads;
+  const Tensor weights = tape.empty({maps, length, length}, accumulation_dtype(q.dtype()));
   const double pairs = static_cast<double>(weights.size());
   tape.run(
       "taylor_weights", {pairs * static_cast<double>(2 * d + 5), static_cast<double>(weights.bytes())},
       [&] {
         dispatch(q.dtype(), [&](auto zero) {
           using T = decltype(zero);
-          parallel_for(heads * length, [&](int64_t task) {
-            const int64_t h = task / length, t = task % length, at = (sequence * length * heads + h) * d;
+          parallel_for(maps * length, [&](int64_t task) {
+            const int64_t b = sequences.first + task / length / heads, h = task / length % heads, t = task % length;
+            const int64_t at = (b * length * heads + h) * d;
             T *w = weights.data<T>() + task * length, sum = 0;
             cpu::gemm_serial<T>(false, true, 1, length, d, static_cast<T>(1 / std::sqrt(static_cast<double>(d))),
                                 q.data<T>() + at + t * row, row, k.data<T>() + at, row, false, w, length);
@@ -104,7 +105,7 @@ Tensor taylor_weights(Tape& tape, const Tensor& q, const Tensor& k, int64_t sequ
           });
         });
       },
-      [&] { cuda::taylor_weights(tape.stream(), q, k, sequence, weights); });
+      [&] { cuda::taylor_weights(tape.stream(), q, k, sequences, weights); });
   return weights;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/engine/tape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -22,8 +23,8 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
 /// F = 1 + d + d (d + 1) / 2: products of different elements stand once.
 int64_t taylor_features(int64_t d);
 
-/// Read weights p_tj / (Σ_{i≤t} p_ti + ε) of one sequence: [H, T, T] of accumulation_dtype(q), zero above the diagonal. No gradient. Checks
-/// nothing.
-Tensor taylor_weights(Tape& tape, const Tensor& q, const Tensor& k, int64_t sequence);
+/// Read weights p_tj / (Σ_{i≤t} p_ti + ε) of some sequences: [sequences · H, T, T] of accumulation_dtype(q), zero above the diagonal. No
+/// gradient. Checks nothing.
+Tensor taylor_weights(Tape& tape, const Tensor& q, const Tensor& k, const Sequences& sequences);
 
 }  // namespace saccade

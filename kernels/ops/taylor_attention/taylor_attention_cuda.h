@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/engine/plain.h"
 #include "kernels/engine/tape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade::cuda {
 
@@ -36,7 +37,7 @@ struct TaylorGradients {
 };
 void taylor_attention_backward(Stream stream, const Tensor& q, const Tensor& k, const Tensor& v, const TaylorGradients& out);
 
-/// weights f32 [H, T, T]
-void taylor_weights(Stream stream, const Tensor& q, const Tensor& k, int64_t sequence, const Tensor& weights);
+/// weights f32 [sequences · H, T, T]
+void taylor_weights(Stream stream, const Tensor& q, const Tensor& k, const Sequences& sequences, const Tensor& weights);
 
 }  // namespace saccade::cuda

@@ -8,14 +8,15 @@ namespace saccade::cpu {
 
 template <class T>
 void chunk_weights(const ChunkProblem& problem, const Tensor& q, const Tensor& k, const Tensor& selected, const Tensor& lse,
-                   int64_t sequence, const Tensor& weights) {
+                   const Sequences& sequences, const Tensor& weights) {
   const HeadShape& shape = problem.shape;
   const int64_t length = shape.length, chunk = problem.options.chunk, top_k = problem.options.top_k, stride = shape.stride();
-  parallel_for(shape.heads * length, [&](int64_t task) {
-    const int64_t h = task / length, t = task % length, batch_head = sequence * shape.heads + h;
+  parallel_for(sequences.count * shape.heads * length, [&](int64_t task) {
+    const int64_t batch_head = sequences.first * shape.heads + task / length, t = task % length;
+    const int64_t b = batch_head / shape.heads, h = batch_head % shape.heads;
     T* row = weights.data<T>() + task * length;
-    gemm_serial<T>(false, true, 1, length, shape.width, static_cast<T>(problem.score.scale), shape.rows<T>(q, sequence, h) + t * stride,
-                   stride, shape.rows<T>(k, sequence, h), stride, false, row, length);
+    gemm_serial<T>(false, true, 1, length, shape.width, static_cast<T>(problem.score.scale), shape.rows<T>(q, b, h) + t * stride, stride,
+                   shape.rows<T>(k, b, h), stride, false, row, length);
     const int32_t* chosen = selected.data<int32_t>() + (batch_head * length + t) * top_k;
     for (int64_t begin = 0; begin < length; begin += chunk) {
       const int64_t c = begin / chunk, keys = std::min(chunk, length - begin);
@@ -31,8 +32,9 @@ void chunk_weights(const ChunkProblem& problem, const Tensor& q, const Tensor& k
   });
 }
 
-template void chunk_weights<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, const Tensor&);
-template void chunk_weights<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t,
+template void chunk_weights<float>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Sequences&,
+                                   const Tensor&);
+template void chunk_weights<double>(const ChunkProblem&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Sequences&,
                                     const Tensor&);
 
 }  // namespace saccade::cpu

@@ -251,20 +251,21 @@ Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor&
 }
 
 Tensor top1_chunk_weights(Tape& tape, const Tensor& q, const Tensor& k, const Top1Chunk& result, const ScoreOptions& score,
-                          const ChunkOptions& options, int64_t sequence) {
+                          const ChunkOptions& options, const Sequences& sequences) {
   const ChunkProblem p = chunk_problem("top1_chunk_weights", q, k, result.o, score, options);
-  if (sequence < 0 || sequence >= p.shape.batch)
-    throw UsageError("[top1_chunk_weights] has no sequence " + std::to_string(sequence) + " of " + std::to_string(p.shape.batch));
-  const Tensor weights = tape.empty({p.shape.heads, p.shape.length, p.shape.length}, accumulation_dtype(q.dtype()));
+  if (!sequences.are_in(p.shape.batch))
+    throw UsageError("[top1_chunk_weights] has no sequence " + std::to_string(sequences.first + sequences.count - 1) + " of " +
+                     std::to_string(p.shape.batch));
+  const Tensor weights = tape.empty({sequences.count * p.shape.heads, p.shape.length, p.shape.length}, accumulation_dtype(q.dtype()));
+  const double share = static_cast<double>(sequences.count) / static_cast<double>(p.shape.batch);
   tape.run(
-      "top1_chunk_weights",
-      {2.0 * head_elements(p) * attended_pairs(p) / static_cast<double>(p.shape.batch), static_cast<double>(weights.bytes())},
+      "top1_chunk_weights", {2.0 * head_elements(p) * attended_pairs(p) * share, static_cast<double>(weights.bytes())},
       [&] {
         dispatch(q.dtype(),
-                 [&](auto zero) { cpu::chunk_weights<decltype(zero)>(p, q, k, result.selected, result.lse, sequence, weights); });
+                 [&](auto zero) { cpu::chunk_weights<decltype(zero)>(p, q, k, result.selected, result.lse, sequences, weights); });
       },
       [&] {
-        cuda::attention_weights(tape.stream(), p.shape, p.score, q, k, sequence, p.options.chunk, result.selected, result.lse, weights);
+        cuda::attention_weights(tape.stream(), p.shape, p.score, q, k, sequences, p.options.chunk, result.selected, result.lse, weights);
       });
   return weights;
 }

@@ -51,9 +51,9 @@ struct Top1Chunk {
 Top1Chunk top1_chunk(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const ScoreOptions& score, const ChunkOptions& options,
                      ChunkReported wanted = ChunkReported::nothing, const Tensor& means = {});
 
-/// Attention weights that top1_chunk used for one sequence: [H, T, T] of accumulation_dtype(q). Throws the UsageErrors of top1_chunk, and
-/// UsageError for a sequence that is not there.
+/// Attention weights that top1_chunk used for some sequences: [sequences · H, T, T] of accumulation_dtype(q). Throws the UsageErrors of
+/// top1_chunk, and UsageError for sequences that are not there.
 Tensor top1_chunk_weights(Tape& tape, const Tensor& q, const Tensor& k, const Top1Chunk& result, const ScoreOptions& score,
-                          const ChunkOptions& options, int64_t sequence);
+                          const ChunkOptions& options, const Sequences& sequences);
 
 }  // namespace saccade

@@ -116,21 +116,21 @@ void wkv_forward(const WkvInputs& in, const Tensor& y, const Tensor& state) {
 
 /// From the query backward: with p = r_t, a_tj = p · k_j, then p ← e^{λ_j} ∘ p.
 template <class T>
-void wkv_weights(const WkvInputs& in, int64_t sequence, const Tensor& weights) {
+void wkv_weights(const WkvInputs& in, const Sequences& sequences, const Tensor& weights) {
   const HeadShape& shape = in.shape;
   const int64_t n = shape.width, padded = padded_width<T>(n), length = shape.length;
-  parallel_for(shape.heads, [&](int64_t h) {
+  parallel_for(sequences.count * shape.heads, [&](int64_t map) {
+    const int64_t b = sequences.first + map / shape.heads, h = map % shape.heads;
     Carve<T> memory{scratch<T, 22>(3 * length * padded + padded)};
     T *r = memory.take(length * padded), *k = memory.take(length * padded), *w = memory.take(length * padded), *p = memory.take(padded);
-    copy_in(shape, shape.rows<T>(in.r, sequence, h), 0, length, padded, r);
-    copy_in(shape, shape.rows<T>(in.k, sequence, h), 0, length, padded, k);
+    copy_in(shape, shape.rows<T>(in.r, b, h), 0, length, padded, r);
+    copy_in(shape, shape.rows<T>(in.k, b, h), 0, length, padded, k);
     std::fill_n(w, length * padded, T(0));
     for (int64_t t = 0; t < length; ++t)
-      decays(in.constant_decay() ? in.w_raw.data<T>() + h * n : shape.rows<T>(in.w_raw, sequence, h) + t * shape.stride(), w + t * padded,
-             n);
+      decays(in.constant_decay() ? in.w_raw.data<T>() + h * n : shape.rows<T>(in.w_raw, b, h) + t * shape.stride(), w + t * padded, n);
     const T* bonus = in.bonus.data<T>() + h * n;
     for (int64_t t = 0; t < length; ++t) {
-      T* a = weights.data<T>() + (h * length + t) * length;
+      T* a = weights.data<T>() + (map * length + t) * length;
       std::fill_n(a, length, T(0));
       for (int64_t c = 0; c < n; ++c) a[t] += r[t * padded + c] * bonus[c] * k[t * padded + c];
       std::copy_n(r + t * padded, padded, p);
@@ -141,7 +141,7 @@ void wkv_weights(const WkvInputs& in, int64_t sequence, const Tensor& weights) {
 
 template void wkv_forward<float>(const WkvInputs&, const Tensor&, const Tensor&);
 template void wkv_forward<double>(const WkvInputs&, const Tensor&, const Tensor&);
-template void wkv_weights<float>(const WkvInputs&, int64_t, const Tensor&);
-template void wkv_weights<double>(const WkvInputs&, int64_t, const Tensor&);
+template void wkv_weights<float>(const WkvInputs&, const Sequences&, const Tensor&);
+template void wkv_weights<double>(const WkvInputs&, const Sequences&, const Tensor&);
 
 }  // namespace saccade::cpu

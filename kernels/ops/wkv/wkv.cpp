@@ -87,15 +87,16 @@ Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Ten
   return out;
 }
 
-Tensor wkv_weights(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& w_raw, const Tensor& bonus, int64_t sequence) {
+Tensor wkv_weights(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& w_raw, const Tensor& bonus, const Sequences& sequences) {
   const cpu::WkvInputs in = checked("wkv_weights", r, k, k, w_raw, bonus, {});
-  expect(sequence >= 0 && sequence < in.shape.batch, "wkv_weights", "there is no sequence ", sequence, " of ", in.shape.batch);
-  const Tensor weights = tape.empty({in.shape.heads, in.shape.length, in.shape.length}, accumulation_dtype(r.dtype()));
+  expect(sequences.are_in(in.shape.batch), "wkv_weights", "there is no sequence ", sequences.first + sequences.count - 1, " of ",
+         in.shape.batch);
+  const Tensor weights = tape.empty({sequences.count * in.shape.heads, in.shape.length, in.shape.length}, accumulation_dtype(r.dtype()));
   const double flops = 1.5 * static_cast<double>(weights.size() * in.shape.width);
   tape.run(
       "wkv_weights", {flops, static_cast<double>(weights.bytes())},
-      [&] { dispatch(r.dtype(), [&](auto zero) { cpu::wkv_weights<decltype(zero)>(in, sequence, weights); }); },
-      [&] { cuda::wkv_weights(tape.stream(), in, sequence, weights); });
+      [&] { dispatch(r.dtype(), [&](auto zero) { cpu::wkv_weights<decltype(zero)>(in, sequences, weights); }); },
+      [&] { cuda::wkv_weights(tape.stream(), in, sequences, weights); });
   return weights;
 }
 

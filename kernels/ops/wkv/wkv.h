@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/engine/tape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -18,9 +19,9 @@ struct Wkv {
 /// Throws std::invalid_argument where a shape differs from these, r, k, v have several dtypes, or on CUDA for N above 256.
 Wkv wkv(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& v, const Tensor& w_raw, const Tensor& bonus, const Tensor& start = {});
 
-/// Read weights, y_t = Σ_j a_tj v_j from a zero state, of one sequence: a_tj = Σ_c r_tc k_jc Π_{j<i<t} e^{λ_ic}, a_tt = Σ_c r_tc u_c k_tc.
-/// [H, T, T] of accumulation_dtype(r), zero above the diagonal; signed. No gradient. Throws as wkv, and std::invalid_argument for a
-/// sequence that is not there.
-Tensor wkv_weights(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& w_raw, const Tensor& bonus, int64_t sequence);
+/// Read weights, y_t = Σ_j a_tj v_j from a zero state, of some sequences: a_tj = Σ_c r_tc k_jc Π_{j<i<t} e^{λ_ic}, a_tt = Σ_c r_tc u_c
+/// k_tc. [sequences · H, T, T] of accumulation_dtype(r), zero above the diagonal; signed. No gradient. Throws as wkv, and
+/// std::invalid_argument for sequences that are not there.
+Tensor wkv_weights(Tape& tape, const Tensor& r, const Tensor& k, const Tensor& w_raw, const Tensor& bonus, const Sequences& sequences);
 
 }  // namespace saccade

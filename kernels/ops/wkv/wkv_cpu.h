@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/ops/attention/head_shape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade::cpu {
 
@@ -22,9 +23,9 @@ struct WkvGradients {
 template <class T>
 void wkv_backward(const WkvInputs& in, const WkvGradients& g);
 
-/// a_tj of one sequence, weights [H, T, T].
+/// a_tj of some sequences, weights [sequences · H, T, T].
 template <class T>
-void wkv_weights(const WkvInputs& in, int64_t sequence, const Tensor& weights);
+void wkv_weights(const WkvInputs& in, const Sequences& sequences, const Tensor& weights);
 
 /// e^λ of n channels, λ = −exp(min(w_raw, 8)).
 void wkv_decay(const float* w_raw, float* decay, int64_t n);
@@ -34,7 +35,7 @@ extern template void wkv_forward<float>(const WkvInputs&, const Tensor&, const T
 extern template void wkv_forward<double>(const WkvInputs&, const Tensor&, const Tensor&);
 extern template void wkv_backward<float>(const WkvInputs&, const WkvGradients&);
 extern template void wkv_backward<double>(const WkvInputs&, const WkvGradients&);
-extern template void wkv_weights<float>(const WkvInputs&, int64_t, const Tensor&);
-extern template void wkv_weights<double>(const WkvInputs&, int64_t, const Tensor&);
+extern template void wkv_weights<float>(const WkvInputs&, const Sequences&, const Tensor&);
+extern template void wkv_weights<double>(const WkvInputs&, const Sequences&, const Tensor&);
 
 }  // namespace saccade::cpu

@@ -57,7 +57,7 @@ void wkv_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g)
 /// wkv_backward for wkv_in_chunks.
 void wkv_chunk_backward(Stream stream, const cpu::WkvInputs& in, const WkvBackward& g);
 
-/// Read weights of one sequence, f32 [H, T, T] (kernels/ops/wkv/wkv.h).
-void wkv_weights(Stream stream, const cpu::WkvInputs& in, int64_t sequence, const Tensor& weights);
+/// Read weights of some sequences, f32 [sequences · H, T, T] (kernels/ops/wkv/wkv.h).
+void wkv_weights(Stream stream, const cpu::WkvInputs& in, const Sequences& sequences, const Tensor& weights);
 
 }  // namespace saccade::cuda

@@ -106,18 +106,18 @@ void wkv7_forward(const Wkv7Inputs& in, const Tensor& y, const Tensor& state) {
 }
 
 template <class T>
-void wkv7_weights(const Wkv7Inputs& in, int64_t sequence, const Tensor& weights) {
-  const int64_t length = in.shape.length, padded = padded_width<T>(in.shape.width);
-  parallel_for(in.shape.heads, [&](int64_t h) {
+void wkv7_weights(const Wkv7Inputs& in, const Sequences& sequences, const Tensor& weights) {
+  const int64_t length = in.shape.length, padded = padded_width<T>(in.shape.width), heads = in.shape.heads;
+  parallel_for(sequences.count * heads, [&](int64_t map) {
     Carve<T> memory{scratch<T, 24>((5 * length + 1) * padded)};
     HeadChunk<T> rows{};
     rows.width = in.shape.width, rows.padded = padded, rows.count = length;
     for (T** part : {&rows.r, &rows.w, &rows.k, &rows.a, &rows.b}) *part = memory.take(length * padded);
     T* p = memory.take(padded);
-    take(in, sequence, h, 0, rows);
+    take(in, sequences.first + map / heads, map % heads, 0, rows);
     exponentials(rows.w, length * padded);
     for (int64_t t = 0; t < length; ++t) {
-      T* batch_head = weights.data<T>() + (h * length + t) * length;
+      T* batch_head = weights.data<T>() + (map * length + t) * length;
       std::fill_n(batch_head, length, T(0));
       std::copy_n(rows.r + t * padded, padded, p);
       read_back(rows, t, p, batch_head);
@@ -127,7 +127,7 @@ void wkv7_weights(const Wkv7Inputs& in, int64_t sequence, const Tensor& weights)
 
 template void wkv7_forward<float>(const Wkv7Inputs&, const Tensor&, const Tensor&);
 template void wkv7_forward<double>(const Wkv7Inputs&, const Tensor&, const Tensor&);
-template void wkv7_weights<float>(const Wkv7Inputs&, int64_t, const Tensor&);
-template void wkv7_weights<double>(const Wkv7Inputs&, int64_t, const Tensor&);
+template void wkv7_weights<float>(const Wkv7Inputs&, const Sequences&, const Tensor&);
+template void wkv7_weights<double>(const Wkv7Inputs&, const Sequences&, const Tensor&);
 
 }  // namespace saccade::cpu

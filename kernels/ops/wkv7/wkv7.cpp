@@ -61,15 +61,17 @@ Wkv7 wkv7(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, con
   return out;
 }
 
-Tensor wkv7_weights(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, const Tensor& a, const Tensor& b, int64_t sequence) {
+Tensor wkv7_weights(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, const Tensor& a, const Tensor& b,
+                    const Sequences& sequences) {
   const cpu::Wkv7Inputs in = checked("wkv7_weights", r, log_w, k, {}, a, b, {});
-  expect(sequence >= 0 && sequence < in.shape.batch, "wkv7_weights", "there is no sequence ", sequence, " of ", in.shape.batch);
-  const Tensor weights = tape.empty({in.shape.heads, in.shape.length, in.shape.length}, accumulation_dtype(r.dtype()));
+  expect(sequences.are_in(in.shape.batch), "wkv7_weights", "there is no sequence ", sequences.first + sequences.count - 1, " of ",
+         in.shape.batch);
+  const Tensor weights = tape.empty({sequences.count * in.shape.heads, in.shape.length, in.shape.length}, accumulation_dtype(r.dtype()));
   const double flops = 3.5 * static_cast<double>(weights.size() * in.shape.width);
   tape.run(
       "wkv7_weights", {flops, static_cast<double>(weights.bytes())},
-      [&] { dispatch(r.dtype(), [&](auto zero) { cpu::wkv7_weights<decltype(zero)>(in, sequence, weights); }); },
-      [&] { cuda::wkv7_weights(tape.stream(), in, sequence, weights); });
+      [&] { dispatch(r.dtype(), [&](auto zero) { cpu::wkv7_weights<decltype(zero)>(in, sequences, weights); }); },
+      [&] { cuda::wkv7_weights(tape.stream(), in, sequences, weights); });
   return weights;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/engine/tape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade {
 
@@ -18,10 +19,11 @@ struct Wkv7 {
 Wkv7 wkv7(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, const Tensor& v, const Tensor& a, const Tensor& b,
           const Tensor& start = {});
 
-/// Read weights, y_t = Σ_j a_tj v_j from a zero state, of one sequence, with p = r_t and for j = t, t−1, …:
+/// Read weights, y_t = Σ_j a_tj v_j from a zero state, of some sequences, with p = r_t and for j = t, t−1, …:
 ///   a_tj = p · k_j,   p ← e^{log_w_j} ∘ p + a_j (b_j · p)
-/// [H, T, T] of accumulation_dtype(r), zero above the diagonal; signed. No gradient. Throws as wkv7, and std::invalid_argument for a
-/// sequence that is not there.
-Tensor wkv7_weights(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, const Tensor& a, const Tensor& b, int64_t sequence);
+/// [sequences · H, T, T] of accumulation_dtype(r), zero above the diagonal; signed. No gradient. Throws as wkv7, and
+/// std::invalid_argument for sequences that are not there.
+Tensor wkv7_weights(Tape& tape, const Tensor& r, const Tensor& log_w, const Tensor& k, const Tensor& a, const Tensor& b,
+                    const Sequences& sequences);
 
 }  // namespace saccade

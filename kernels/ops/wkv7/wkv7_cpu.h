@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/ops/attention/head_shape.h"
+#include "kernels/ops/shared/sequences.h"
 
 namespace saccade::cpu {
 
@@ -19,15 +20,15 @@ struct Wkv7Gradients {
 template <class T>
 void wkv7_backward(const Wkv7Inputs& in, const Wkv7Gradients& g);
 
-/// a_tj of one sequence, weights [H, T, T].
+/// a_tj of some sequences, weights [sequences · H, T, T].
 template <class T>
-void wkv7_weights(const Wkv7Inputs& in, int64_t sequence, const Tensor& weights);
+void wkv7_weights(const Wkv7Inputs& in, const Sequences& sequences, const Tensor& weights);
 
 extern template void wkv7_forward<float>(const Wkv7Inputs&, const Tensor&, const Tensor&);
 extern template void wkv7_forward<double>(const Wkv7Inputs&, const Tensor&, const Tensor&);
 extern template void wkv7_backward<float>(const Wkv7Inputs&, const Wkv7Gradients&);
 extern template void wkv7_backward<double>(const Wkv7Inputs&, const Wkv7Gradients&);
-extern template void wkv7_weights<float>(const Wkv7Inputs&, int64_t, const Tensor&);
-extern template void wkv7_weights<double>(const Wkv7Inputs&, int64_t, const Tensor&);
+extern template void wkv7_weights<float>(const Wkv7Inputs&, const Sequences&, const Tensor&);
+extern template void wkv7_weights<double>(const Wkv7Inputs&, const Sequences&, const Tensor&);
 
 }  // namespace saccade::cpu

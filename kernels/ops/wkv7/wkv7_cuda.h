@@ -14,7 +14,7 @@ inline RankOneShape wkv7_shape(const cpu::Wkv7Inputs& in) {
 void wkv7_forward(Stream stream, const cpu::Wkv7Inputs& in, const Tensor& y, const Tensor& state);
 void wkv7_backward(Stream stream, const cpu::Wkv7Inputs& in, const cpu::Wkv7Gradients& out, const RankOneScratch& scratch);
 
-/// Read weights of one sequence, f32 [H, T, T].
-void wkv7_weights(Stream stream, const cpu::Wkv7Inputs& in, int64_t sequence, const Tensor& weights);
+/// Read weights of some sequences, f32 [sequences · H, T, T].
+void wkv7_weights(Stream stream, const cpu::Wkv7Inputs& in, const Sequences& sequences, const Tensor& weights);
 
 }  // namespace saccade::cuda
