@@ -17,9 +17,10 @@ struct Ranks {
   std::string device = {};               ///< of one rank, whatever the config's says; empty: the config's
 };
 
-/// The device that was given in place of the config's, else the config's as one rank has it: of "cuda:0-3" and of "auto" and "cuda" with several ranks, the GPU of the rank's number on its
-/// host. A host where the system shows every process one GPU gives that one. Throws UsageError where a GPU is named for several ranks or
-/// the GPUs named are not as many as the ranks of a host; DeviceError where there are fewer GPUs than ranks.
+/// The device that was given in place of the config's, else the config's as one rank has it: of "cuda:0-3" and of "auto" and "cuda" with
+/// several ranks, the GPU of the rank's number on its host. A host where the system shows every process one GPU gives that one. Throws
+/// UsageError where a GPU is named for several ranks or the GPUs named are not as many as the ranks of a host; DeviceError where there are
+/// fewer GPUs than ranks.
 std::string rank_device(const std::string& device, const Ranks& ranks);
 
 /// Ranks that a device names: 4 for "cuda:0-3", 1 for any other.
