@@ -248,10 +248,24 @@ void read_bound(const Json& object, StudyTuning& tuning) {
   tuning.smallest = bound[0], tuning.largest = bound[1];
 }
 
+/// "seed": one, "seeds": several; the study's first where neither is given.
+std::vector<int64_t> read_tuning_seeds(const Json& object, const std::vector<int64_t>& of_study) {
+  if (object.contains("seed") && object.contains("seeds")) throw UsageError("/tuning has \"seed\" and \"seeds\"; expected one of them");
+  if (object.contains("seed") && !object.at("seed").is_number_integer()) refuse("/tuning/seed", object.at("seed"), "an integer");
+  if (object.contains("seed")) return {object.at("seed").get<int64_t>()};
+  if (!object.contains("seeds")) return {of_study.front()};
+  const Json& seeds = object.at("seeds");
+  const auto is_integer = [](const Json& seed) { return seed.is_number_integer(); };
+  if (!seeds.is_array() || seeds.empty() || !std::all_of(seeds.begin(), seeds.end(), is_integer) ||
+      std::set<Json>(seeds.begin(), seeds.end()).size() != seeds.size())
+    refuse("/tuning/seeds", seeds, "integers, each once");
+  return seeds.get<std::vector<int64_t>>();
+}
+
 std::optional<StudyTuning> read_tuning(const Json& file, const std::vector<int64_t>& seeds) {
   if (!file.contains("tuning")) return {};
   const Json& object = file.at("tuning");
-  check_known_keys(object, {"setting", "values", "log_range", "decides", "seed", "extend", "bound"}, "/tuning");
+  check_known_keys(object, {"setting", "values", "log_range", "decides", "seed", "seeds", "extend", "bound"}, "/tuning");
   check_decides(object);
   StudyTuning tuning;
   tuning.setting = setting_name(required(object, "setting", "/tuning", "a setting, like training.learning_rate"), "/tuning/setting");
@@ -263,11 +277,7 @@ std::optional<StudyTuning> read_tuning(const Json& file, const std::vector<int64
   std::sort(tuning.values.begin(), tuning.values.end());
   if (tuning.values.empty() || std::adjacent_find(tuning.values.begin(), tuning.values.end()) != tuning.values.end())
     refuse("/tuning/values", values, "at least one value, each once");
-  tuning.seed = seeds.front();
-  if (object.contains("seed")) {
-    if (!object.at("seed").is_number_integer()) refuse("/tuning/seed", object.at("seed"), "an integer");
-    tuning.seed = object.at("seed");
-  }
+  tuning.seeds = read_tuning_seeds(object, seeds);
   if (object.contains("extend")) {
     if (!object.at("extend").is_boolean()) refuse("/tuning/extend", object.at("extend"), "true or false");
     tuning.extend = object.at("extend");

@@ -22,11 +22,11 @@ struct StudyAxis {
   std::vector<Value> values;
 };
 
-/// The search for the best value of one setting, at one seed, by the validation loss at the end of a run.
+/// The search for the best value of one setting, by the validation loss at the end of a run, the mean over seeds where it has several.
 struct StudyTuning {
   std::string setting;
   std::vector<double> values;  ///< ascending
-  int64_t seed = 1;
+  std::vector<int64_t> seeds;  ///< each value is trained with all of them
   bool extend = false;               ///< while the best value is at an edge, try the next one
   double smallest = 0, largest = 0;  ///< how far to extend
 };

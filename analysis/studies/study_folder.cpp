@@ -112,9 +112,15 @@ class Viewer {
     std::vector<TriedValue> tried;
     bool all = true;
     const auto try_value = [&](double value) {
-      const WantedRun& wanted = view_.wanted[want(cell, value, search.seed)];
-      if (has_ended(wanted)) tried.push_back({value, judged_loss(wanted)});
-      all = all && has_ended(wanted);
+      double mean = 0;
+      bool ended = true;
+      for (const int64_t seed : search.seeds) {
+        const WantedRun& wanted = view_.wanted[want(cell, value, seed)];
+        ended = ended && has_ended(wanted);
+        if (ended) mean += judged_loss(wanted) / static_cast<double>(search.seeds.size());
+      }
+      if (ended) tried.push_back({value, mean});
+      all = all && ended;
     };
     for (const double value : search.values) try_value(value);
     Tuning tuning = judge_tuning(search.setting, tried);
@@ -126,7 +132,9 @@ class Viewer {
     if (all && tuning.best)
       for (const int64_t seed : seeds) want(cell, tuning.best, seed);
     else if (!all)
-      view_.later += std::count_if(seeds.begin(), seeds.end(), [&](int64_t s) { return s != search.seed; });
+      view_.later += std::count_if(seeds.begin(), seeds.end(), [&](int64_t seed) {
+        return std::find(search.seeds.begin(), search.seeds.end(), seed) == search.seeds.end();
+      });
     view_.views.back().tuning = tuning;
   }
 

@@ -69,7 +69,10 @@ int64_t runs_to_do(const StudyView& view, size_t cell) {
     runs += status != WantedRun::Status::finished && status != WantedRun::Status::diverged && view.wanted[at].run.cell == cell;
   }
   if (!view.study.tuning || mine.tuning.state != Tuning::State::open) return runs;
-  return runs + std::count_if(mine.seeds.begin(), mine.seeds.end(), [&](int64_t seed) { return seed != view.study.tuning->seed; });
+  return runs + std::count_if(mine.seeds.begin(), mine.seeds.end(), [&](int64_t seed) {
+           const std::vector<int64_t>& searched = view.study.tuning->seeds;
+           return std::find(searched.begin(), searched.end(), seed) == searched.end();
+         });
 }
 
 CellPlan plan_cell(const StudyView& view, size_t cell, Stopwatch& watch) {

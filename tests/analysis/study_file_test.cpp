@@ -74,6 +74,12 @@ class StudyFileTest : public QObject {
     QTest::newRow("test decides") << "/tuning"
                                   << R"({"setting": "training.learning_rate", "values": [1], "decides": "test"})"
                                   << "/tuning/decides is \"test\"; expected validation";
+    QTest::newRow("seeds twice") << "/tuning"
+                                 << R"({"setting": "training.learning_rate", "values": [0.001], "seeds": [1, 1]})"
+                                 << "/tuning/seeds is [1,1]; expected integers, each once";
+    QTest::newRow("seed and seeds") << "/tuning"
+                                    << R"({"setting": "training.learning_rate", "values": [0.001], "seed": 1, "seeds": [1, 2]})"
+                                    << "/tuning has \"seed\" and \"seeds\"; expected one of them";
     QTest::newRow("tuned axis") << "/tuning"
                                 << R"({"setting": "architecture.window", "values": [1]})"
                                 << "/axes/0/setting is architecture.window, which /tuning searches";
@@ -206,6 +212,31 @@ class StudyFileTest : public QObject {
     QCOMPARE(view.ready().size(), size_t{2});
     QCOMPARE(view.ready()[0]->name, std::string("base_learning_rate-0.002_seed-2"));
     QVERIFY(!view.complete());
+  }
+
+  /// The mean over the seeds of the search decides, not the least of one.
+  void severalSeedsTune() {
+    Json file = small_study();
+    file["axes"] = Json::array();
+    file["seeds"] = {1, 2, 3};
+    file["tuning"] = {{"setting", "training.learning_rate"}, {"values", {0.001, 0.002, 0.004}}, {"seeds", {1, 2}}};
+    const Study study = parse(file);
+    StudyView view = view_study(study, {});
+    QCOMPARE(view.wanted.size(), size_t{6});
+    QCOMPARE(view.later, 1);
+    const std::vector<double> losses{1.0, 4.0, 2.0, 2.2, 0.5, NAN};
+    std::vector<RunSummary> runs;
+    for (size_t i = 0; i < losses.size(); ++i) {
+      QCOMPARE(view_study(study, runs).views[0].tuning.state, Tuning::State::open);
+      runs.push_back(ended(view.wanted[i].run, losses[i], std::isnan(losses[i]) ? RunState::diverged : RunState::finished));
+    }
+    view = view_study(study, runs);
+    QCOMPARE(view.views[0].tuning.state, Tuning::State::tuned);
+    QCOMPARE(view.views[0].tuning.best.value(), 0.002);
+    QCOMPARE(view.views[0].tuning.tried[0].loss, 2.5);
+    QVERIFY(std::isinf(view.views[0].tuning.tried[2].loss));
+    QCOMPARE(view.ready().size(), size_t{1});
+    QCOMPARE(view.ready()[0]->name, std::string("base_learning_rate-0.002_seed-3"));
   }
 
   void edgesAreToldOrExtended() {

@@ -147,9 +147,16 @@ class SweepViewTest : public QObject {
     shown.type("Seeds", "1, 2, 3");
     QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("6 runs"), 20000);
     QVERIFY2(shown.takes().contains("of checkpoints"), qPrintable(shown.takes()));
-    for (QCheckBox* box : shown.page->findChildren<QCheckBox*>())
-      if (box->text() == "Tune at one seed:") QTest::mouseClick(box, Qt::LeftButton, {}, {5, box->height() / 2});
+    const auto click = [&](const QString& text) {
+      for (QCheckBox* box : shown.page->findChildren<QCheckBox*>())
+        if (box->text().startsWith(text)) QTest::mouseClick(box, Qt::LeftButton, {}, {5, box->height() / 2});
+    };
+    click("Tune:");
     QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("12 runs"), 20000);  // four rates and two more seeds, twice
+    click("with every seed");
+    QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("24 runs"), 20000);  // four rates with three seeds, twice
+    click("with every seed");
+    QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("12 runs"), 20000);
     shown.type("Axis 1, values", "");
     QTest::keyClick(shown.child<QLineEdit>("Axis 1, values"), Qt::Key_Backspace);
     QVERIFY(shown.says("expected at least one value"));

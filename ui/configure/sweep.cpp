@@ -100,6 +100,7 @@ Json empty_sweep() {
           {"tuned", false},
           {"tuning", {{"setting", "training.learning_rate"}, {"kind", "log"}, {"from", "0.001"}, {"to", "0.008"}, {"count", 4}}},
           {"extend", true},
+          {"every_seed", false},
           {"equal", ""},
           {"equal_by", "architecture.width"},
           {"branches", ""}};
@@ -155,6 +156,7 @@ Json study_file(const Json& sweep, const Json& base, const std::vector<FormField
   if (sweep.value("tuned", false)) {
     file["tuning"] = axis_of(sweep.value("tuning", Json::object()), "/tuning", fields);
     file["tuning"]["extend"] = sweep.value("extend", false);
+    if (sweep.value("every_seed", false)) file["tuning"]["seeds"] = file["seeds"];
   }
   if (const std::string what = sweep.value("equal", ""); !what.empty()) {
     file["equal"] = {{"what", what}};

@@ -12,7 +12,8 @@ namespace saccade::ui {
 ///     {"name": "windows", "question": "…", "seeds": "1, 2", "axes": [{"setting": "architecture.window", "kind": "values", "values": "8,
 ///     16"},
 ///      {"setting": "training.learning_rate", "kind": "log", "from": "0.001", "to": "0.01", "count": 4}], "tuned": true,
-///      "tuning": {an axis}, "extend": true, "equal": "parameters", "equal_by": "architecture.width", "branches": "0.5, 0.8"}
+///      "tuning": {an axis}, "extend": true, "every_seed": false,
+///      "equal": "parameters", "equal_by": "architecture.width", "branches": "0.5, 0.8"}
 ///
 /// Texts are as they were typed: what they mean, and whether they mean anything, is said when the study file is made of them.
 nlohmann::json empty_sweep();

@@ -63,8 +63,9 @@ SweepView::SweepView(Session& session, QWidget* parent)
       seeds_(line(tr("Seeds"), tr("1, 2, 3"), this)),
       add_(new QPushButton(tr("+ Add axis"), this)),
       save_(new QPushButton(tr("Save study file"), this)),
-      tuned_(new QCheckBox(tr("Tune at one seed:"), this)),
+      tuned_(new QCheckBox(tr("Tune:"), this)),
       extend_(new QCheckBox(tr("go on beyond the ends while the best value is there"), this)),
+      every_seed_(new QCheckBox(tr("with every seed, by the mean of their losses; else with the first one"), this)),
       tuning_(new AxisEditor(tr("Tuning"), false, this)),
       equal_(new QComboBox(this)),
       equal_by_(line(tr("Settings that make runs equal"), tr("architecture.width"), this)),
@@ -91,7 +92,7 @@ SweepView::SweepView(Session& session, QWidget* parent)
 
   for (QLineEdit* field : {name_, question_, seeds_, equal_by_, branches_})
     connect(field, &QLineEdit::textEdited, this, &SweepView::follow);
-  for (QCheckBox* box : {tuned_, extend_}) connect(box, &QCheckBox::clicked, this, &SweepView::follow);
+  for (QCheckBox* box : {tuned_, extend_, every_seed_}) connect(box, &QCheckBox::clicked, this, &SweepView::follow);
   connect(tuning_, &AxisEditor::edited, this, &SweepView::follow);
   connect(tuning_, &AxisEditor::settingChosen, this, [this](const QString& setting) { propose(tuning_, setting); });
   connect(add_, &QPushButton::clicked, this, [this] {
@@ -139,6 +140,7 @@ QWidget* SweepView::makeTuning() {
   column->addWidget(tuned_);
   column->addWidget(tuning_);
   column->addWidget(extend_);
+  column->addWidget(every_seed_);
   return box;
 }
 
@@ -219,6 +221,7 @@ void SweepView::setSweep(const Json& sweep) {
   seeds_->setText(QString::fromStdString(sweep.value("seeds", "1")));
   tuned_->setChecked(sweep.value("tuned", false));
   extend_->setChecked(sweep.value("extend", true));
+  every_seed_->setChecked(sweep.value("every_seed", false));
   tuning_->setAxis(sweep.value("tuning", Json::object()));
   equal_->setCurrentIndex(std::max(0, equal_->findData(QString::fromStdString(sweep.value("equal", "")))));
   equal_by_->setText(QString::fromStdString(sweep.value("equal_by", "")));
@@ -238,6 +241,7 @@ Json SweepView::sweep() const {
           {"tuned", tuned_->isChecked()},
           {"tuning", tuning_->axis()},
           {"extend", extend_->isChecked()},
+          {"every_seed", every_seed_->isChecked()},
           {"equal", equal_->currentData().toString().toStdString()},
           {"equal_by", equal_by_->text().toStdString()},
           {"branches", branches_->text().toStdString()}};
@@ -301,7 +305,8 @@ void SweepView::follow() {
   keep();
   session_.place().set("configure/sweep", QString::fromStdString(now_.dump()));
   equal_by_->setEnabled(equal_by_settings(now_["equal"]));
-  for (QWidget* part : {static_cast<QWidget*>(tuning_), static_cast<QWidget*>(extend_)}) part->setVisible(tuned_->isChecked());
+  for (QWidget* part : {static_cast<QWidget*>(tuning_), static_cast<QWidget*>(extend_), static_cast<QWidget*>(every_seed_)})
+    part->setVisible(tuned_->isChecked());
   file_ = nullptr;
   if (fileName().isEmpty()) return showProblem(tr("Give the study a name."));
   try {
@@ -361,7 +366,7 @@ QString SweepView::save() {
 QWidgetList SweepView::stops() const {
   QWidgetList all{name_, question_, seeds_};
   for (const AxisEditor* axis : axes_) all << axis->stops();
-  all << add_ << tuned_ << tuning_->stops() << extend_ << equal_ << equal_by_ << branches_ << start_->stops() << save_;
+  all << add_ << tuned_ << tuning_->stops() << extend_ << every_seed_ << equal_ << equal_by_ << branches_ << start_->stops() << save_;
   return all;
 }
 

@@ -69,7 +69,7 @@ class SweepView : public QWidget {
   std::vector<AxisEditor*> axes_;
   int made_ = 0;  ///< axes so far, those taken out too: each has a number of its own
   QPushButton *add_, *save_;
-  QCheckBox *tuned_, *extend_;
+  QCheckBox *tuned_, *extend_, *every_seed_;
   AxisEditor* tuning_;
   QComboBox* equal_;
   QLineEdit *equal_by_, *branches_;
