@@ -382,7 +382,7 @@ Figure tuning_picture(const StudyView& view) {
     for (const TriedValue& tried : view.views[i].tuning.tried) {
       curves[i].x.push_back(tried.value);
       curves[i].y.push_back(std::isfinite(tried.loss) ? tried.loss : std::nan(""));
-      figure.provenance.push_back(tuning_source(view, i, tried.value));
+      for (std::string& source : tuning_sources(view, i, tried.value)) figure.provenance.push_back(std::move(source));
     }
     curves[i].label += " (" + std::string(to_string(view.views[i].tuning.state)) + ")";
     figure.curves.push_back(curves[i]);
