@@ -151,7 +151,7 @@ class SweepViewTest : public QObject {
       for (QCheckBox* box : shown.page->findChildren<QCheckBox*>())
         if (box->text().startsWith(text)) QTest::mouseClick(box, Qt::LeftButton, {}, {5, box->height() / 2});
     };
-    click("Tune:");
+    click("Tune a setting");
     QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("12 runs"), 20000);  // four rates and two more seeds, twice
     click("with every seed");
     QTRY_VERIFY_WITH_TIMEOUT(shown.takes().startsWith("24 runs"), 20000);  // four rates with three seeds, twice

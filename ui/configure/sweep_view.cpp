@@ -63,7 +63,7 @@ SweepView::SweepView(Session& session, QWidget* parent)
       seeds_(line(tr("Seeds"), tr("1, 2, 3"), this)),
       add_(new QPushButton(tr("+ Add axis"), this)),
       save_(new QPushButton(tr("Save study file"), this)),
-      tuned_(new QCheckBox(tr("Tune:"), this)),
+      tuned_(new QCheckBox(tr("Tune a setting"), this)),
       extend_(new QCheckBox(tr("go on beyond the ends while the best value is there"), this)),
       every_seed_(new QCheckBox(tr("with every seed, by the mean of their losses; else with the first one"), this)),
       tuning_(new AxisEditor(tr("Tuning"), false, this)),

@@ -197,8 +197,9 @@ void StudyStart::showPlan(const QJsonObject& plan, bool measured) {
   const bool there = holds_study(directory().toStdString());
   const QJsonValue seconds = plan[QStringLiteral("seconds")];
   gpus_ = plan[QStringLiteral("gpus")].toInteger();
-  QStringList parts{tr("%1 runs%2")
-                        .arg(plan[QStringLiteral("runs")].toInteger())
+  const qint64 runs = plan[QStringLiteral("runs")].toInteger();
+  QStringList parts{(runs == 1 ? tr("%1 run%2") : tr("%1 runs%2"))
+                        .arg(runs)
                         .arg(plan[QStringLiteral("may_extend")].toBool() ? tr(" (more where a best value is at an edge)") : QString()),
                     tr("%1 tokens").arg(formatCount(plan[QStringLiteral("tokens")].toDouble())),
                     tr("%1 of checkpoints").arg(formatBytes(plan[QStringLiteral("disk_bytes")].toDouble()))};
