@@ -40,8 +40,8 @@ struct Candidate {
   fs::path directory, study;  ///< study: empty for a run that stands in the queue itself
   nlohmann::json config;      ///< null for a run that has begun
   fs::path config_file, log;
-  bool here = false;   ///< on the queue's device, whatever the config says
-  bool alone = false;  ///< of a study that compares seconds: shares the device with nothing where that is not asked for
+  int64_t devices = 0;  ///< that its study is spread over, whatever the config says; 0: it is not
+  bool alone = false;   ///< of a study that compares seconds: shares the device with nothing where that is not asked for
 
   /// Empty for a begun run that cannot be read: taking it up will say why.
   nlohmann::json resolved() const try { return config.is_null() ? read_run_info(directory).config : config; } catch (const Error&) {
@@ -171,7 +171,7 @@ struct QueueWorker::Impl {
       add_other(entry.directory);
       return {};
     }
-    Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}, false};
+    Candidate next{entry.id, entry.directory.filename().string(), entry.directory, {}, {}, {}, {}};
     const std::string file = "run-" + hex(sha256(entry.directory.string())).substr(0, 12);  // the same for each entry of this run
     next.config_file = queue.folder() / (file + ".json");
     next.log = queue.folder() / (file + ".txt");
@@ -212,7 +212,8 @@ struct QueueWorker::Impl {
       if (is_mine(directory) || is_live(directory) || is_claimed(log_of(entry, *wanted))) continue;
       if (const auto state = state_of(directory); state && ended(*state)) continue;  // since the study was read
       waiting += static_cast<int64_t>(ready.size() - i);
-      Candidate next{entry.id, wanted->name, directory, entry.directory, {}, {}, {}, !study.state.devices.empty()};
+      Candidate next{entry.id, wanted->name, directory, entry.directory, {}, {}, {}};
+      next.devices = std::ssize(study.state.devices);
       next.config_file = entry.directory / "configs" / (wanted->name + ".json");
       next.log = log_of(entry, *wanted);
       if (!holds_run(directory)) next.config = to_json(wanted->run.config);
@@ -328,10 +329,11 @@ struct QueueWorker::Impl {
     return false;
   }
 
-  /// For a run that may have company; 0: as its config says.
+  /// For a run that may have company, on this device or on those that share its study; 0: as its config says.
   int64_t share_of_cores(const Candidate& candidate, int64_t most) const {
-    if (most == 1 || threads_of(candidate.resolved()) > 0) return 0;
-    if (most != kJobsAsPays) return std::max<int64_t>(1, cores() / most);
+    const int64_t devices = std::max<int64_t>(1, candidate.devices);
+    if (most * devices == 1 || threads_of(candidate.resolved()) > 0) return 0;
+    if (most != kJobsAsPays) return std::max<int64_t>(1, cores() / (most * devices));
     return on_cpu() && !candidate.alone && !by_pace ? cores_for(candidate).value_or(0) : 0;
   }
 
@@ -339,7 +341,7 @@ struct QueueWorker::Impl {
   std::vector<std::string> device_words(const Candidate& candidate, const nlohmann::json& config) const {
     const std::string wanted = config.value("device", "auto");
     const bool open = wanted == "auto" || (wanted == "cuda" && !on_cpu());
-    return candidate.here || open ? std::vector<std::string>{"--device", queue.device()} : std::vector<std::string>();
+    return candidate.devices > 0 || open ? std::vector<std::string>{"--device", queue.device()} : std::vector<std::string>();
   }
 
   void start(const Candidate& candidate, int64_t most, int64_t bytes) {
