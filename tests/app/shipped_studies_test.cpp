@@ -127,6 +127,7 @@ class ShippedStudiesTest : public QObject {
                              "avey-padding-10m",
                              "mqar-pairs-tiny",
                              "mqar-pairs-10m",
+                             "mqar-layers-tiny",
                              "induction-10m",
                              "needles-10m",
                              "passkey-tiny",
