@@ -19,10 +19,11 @@ std::string place_of(const std::vector<DeviceQueue>& queues) {
 
 /// The study's entry leaves this queue; how many there were.
 int64_t take_study_out(const DeviceQueue& queue, const fs::path& study) {
+  const auto is_it = [&](const QueueEntry& e) { return e.directory == study; };
+  const std::vector<QueueEntry> entries = queue.read().entries;
+  if (std::none_of(entries.begin(), entries.end(), is_it)) return 0;
   int64_t taken = 0;
-  queue.edit([&](QueueState& state) {
-    taken = static_cast<int64_t>(std::erase_if(state.entries, [&](const QueueEntry& e) { return e.directory == study; }));
-  });
+  queue.edit([&](QueueState& state) { taken = static_cast<int64_t>(std::erase_if(state.entries, is_it)); });
   return taken;
 }
 

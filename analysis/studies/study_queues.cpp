@@ -37,10 +37,4 @@ std::vector<DeviceQueue> queues_of(const StudyView& view) {
   return queues;
 }
 
-int64_t jobs_of(const std::vector<DeviceQueue>& queues) {
-  int64_t jobs = 0;
-  for (const DeviceQueue& queue : queues) jobs += std::max<int64_t>(1, queue.read().jobs);
-  return jobs;
-}
-
 }  // namespace saccade

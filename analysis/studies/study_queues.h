@@ -11,7 +11,4 @@ std::vector<std::string> parse_devices(const std::string& text);
 /// The queues that a study's runs go to: those of the devices it was spread over (StudyState::devices), else that of its configs' device.
 std::vector<DeviceQueue> queues_of(const StudyView& view);
 
-/// Runs that these queues begin at a time, as far as they say; one for a queue that finds out how many pay.
-int64_t jobs_of(const std::vector<DeviceQueue>& queues);
-
 }  // namespace saccade

@@ -197,7 +197,8 @@ int set_queue_going(const fs::path& directory, const Options& options, const Jso
             {"runs", after.wanted.size()},
             {"later", after.later}};
   json.update(told);
-  print_result(json, directory.string() + ": " + counts(after) + "\n" + launched.place + ", entry " + launched.entry +
+  print_result(json, directory.string() + ": " + counts(after) + "\n" + launched.place +
+                         (queues.size() == 1 ? ", entry " + launched.entry : "") +
                          (launched.paused ? "; paused: saccade queue go-on" : "") + "\nsee: saccade study status " + directory.string());
   return 0;
 }
