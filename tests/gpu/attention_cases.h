@@ -176,7 +176,11 @@ inline Op dense(ScoreOptions options, bool entropy) {
   return [=](Tape& t, const Tensor& q, const Tensor& k, const Tensor& v) {
     Attention a = attention(t, q, k, v, options, entropy);
     Result r{{a.o, a.lse}, {"o", "lse"}, {}};
-    if (entropy) r.values.push_back(a.entropy);
+    if (!entropy) return r;
+    const int64_t sequences = v.dim(0);
+    for (const Tensor& x :
+         {a.entropy, attention_weights(t, q, k, options, {0, sequences}), attention_weights(t, q, k, options, sequences - 1)})
+      r.values.push_back(x);
     return r;
   };
 }
@@ -233,6 +237,7 @@ inline std::vector<Case> cases() {
   list.push_back({"attention T 1", {2, 1, 2, 64}, dense({0.125, 0, false}, true)});
   list.push_back({"attention T 1000 shared k", {3, 1000, 2, 64}, dense({0.125, 0, false}, false), false, true});
   list.push_back({"attention T 4100", {1, 4100, 1, 64}, dense({0.125, 0, false}, false)});
+  list.push_back({"attention T 500 shared k entropy", {3, 500, 2, 64}, dense({0.125, 0, false}, true), false, true});
   list.push_back({"attention shared q and k", {3, 257, 2, 64}, dense({0.125, 0, false}, false), true, true});
   list.push_back({"attention negative scale", {1, 200, 2, 64}, dense({-0.2, 0, false}, false)});
   list.push_back({"attention q = k = v", {2, 130, 2, 64}, dense({0.125, 0, false}, false), false, false, 0, true});

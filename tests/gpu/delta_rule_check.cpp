@@ -120,7 +120,7 @@ std::vector<OpCase> cases() {
                            {2, 2093, 1, 64, 32, gated}})
       c.push_back(carried(s));
     for (const Sizes& s : {Sizes{2, 1, 3, 96, 192, gated}, {2, 3, 2, 32, 64, gated}}) c.push_back(decoding(s));
-    c.push_back(weights({2, 75, 3, 96, 96, gated}));
+    for (const int64_t length : {75, 510}) c.push_back(weights({2, length, 3, 96, 96, gated}));
     c.push_back(from_zeros({1, 2048, 2, gated ? 96 : 64, 96, gated}));
     c.push_back(from_zeros({2, 200, 2, 96, 96, gated, Sizes::similar_keys}));
   }

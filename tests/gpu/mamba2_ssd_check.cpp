@@ -102,7 +102,11 @@ void add_decoding(std::vector<OpCase>& cases) {
 }
 
 void add_weights(std::vector<OpCase>& cases) {
-  for (const Sizes& s : {Sizes{2, 131, 4, 2, 16, 8}, {2, 37, 4, 1, 16, 8, Decay::one}, {2, 33, 4, 1, 16, 8, Decay::none}})
+  for (const Sizes& s : {Sizes{2, 131, 4, 2, 16, 8},
+                         {2, 510, 4, 1, 128, 64},
+                         {2, 300, 4, 2, 72, 64, Decay::one},
+                         {2, 37, 4, 1, 16, 8, Decay::one},
+                         {2, 33, 4, 1, 16, 8, Decay::none}})
     cases.push_back({"weights " + text(s), inputs_of(s), [s](Tape& t, const Tensors& x) {
                        return Tensors{mamba2_weights(t, ssd_of(s, x), 1), mamba2_weights(t, ssd_of(s, x), {0, 2})};
                      }});

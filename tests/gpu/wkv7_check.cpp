@@ -92,6 +92,7 @@ std::vector<OpCase> cases() {
     c.push_back(carried(s));
   c.push_back(state_only({2, 131, 2, 64}));
   c.push_back(weights({2, 75, 3, 64}));
+  c.push_back(weights({2, 510, 2, 64}));
   return c;
 }
 

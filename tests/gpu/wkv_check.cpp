@@ -61,7 +61,7 @@ std::vector<OpCase> all_cases() {
     cases.push_back(wkv_case({2, 1043, 1, 32}, per_token, true));
     cases.push_back(wkv_case({2, 131, 2, 64}, per_token, true, 3));
     cases.push_back(wkv_case({1, 70, 2, 32}, per_token, true, 100));
-    cases.push_back(weights_case({2, 70, 3, 64}, per_token));
+    for (const int64_t length : {70, 510}) cases.push_back(weights_case({2, length, 3, 64}, per_token));
     cases.push_back(weights_case({2, 37, 2, 24}, per_token));
   }
   return cases;

@@ -5,6 +5,7 @@
 #include "kernels/cuda/attention/attention_pattern.cuh"
 #include "kernels/cuda/attention/attention_tiles.cuh"
 #include "kernels/cuda/attention/cudnn_attention.h"
+#include "kernels/cuda/device/plain_tile.cuh"
 #include "kernels/ops/head_projection/packed_heads_cuda.h"
 
 namespace saccade::cuda {
@@ -60,52 +61,55 @@ __global__ void sum_over_batch_kernel(const T* x, T* sum, bool add, int64_t size
   sum[i] = from_float<T>(total);
 }
 
-constexpr int kWeightThreads = 256;
-
-/// A block per (position, head), of all heads of one sequence after the other; those of sequence `first` are the first.
+/// A block owns the queries [first, first + kTile) of a head, of all heads of one sequence after the other; those of sequence
+/// `first_sequence` are the first. Scores are written, then exponentials over them.
 template <class T>
-__global__ void __launch_bounds__(kWeightThreads)
-    weights_kernel(Pattern p, const T* q, const T* k, int64_t q_batch, int64_t k_batch, int first, const float* lse, float* weights) {
-  extern __shared__ float query[];
-  const int t = blockIdx.x, h = blockIdx.y % p.heads, sequence = first + blockIdx.y / p.heads, batch_head = sequence * p.heads + h;
+__global__ void __launch_bounds__(plain::kThreads) weights_kernel(Pattern p, const T* q, const T* k, int64_t q_batch, int64_t k_batch,
+                                                                  int first_sequence, const float* lse, float* weights) {
+  using plain::kTile;
+  __shared__ plain::Workspace workspace;
+  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTile, end = min(p.length, first + kTile);  // the longest first
+  const int h = blockIdx.y % p.heads, sequence = first_sequence + blockIdx.y / p.heads, batch_head = sequence * p.heads + h;
   const int64_t stride = p.stride();
-  q += sequence * q_batch, k += sequence * k_batch;
-  float* row = weights + (int64_t{blockIdx.y} * p.length + t) * p.length;
-  for (int i = threadIdx.x; i < p.width; i += kWeightThreads) query[i] = to_float(q[t * stride + h * p.width + i]);
-  __syncthreads();
-  const auto visible = [&](int j) {
+  q += sequence * q_batch + h * p.width, k += sequence * k_batch + h * p.width;
+  float* map = weights + int64_t{blockIdx.y} * p.length * p.length;
+  const auto visible = [&](int t, int j) {
     if (j > t || (p.window > 0 && j <= t - p.window)) return false;
     if (p.chunk == 0 || j / p.chunk == t / p.chunk) return true;
     for (int i = 0; i < p.top_k; ++i)
       if (p.selected[(int64_t{batch_head} * p.length + t) * p.top_k + i] == j / p.chunk) return true;
     return false;
   };
-  float top = -INFINITY;
-  for (int j = threadIdx.x; j < p.length; j += kWeightThreads) {
-    float s = -INFINITY;
-    if (visible(j)) {
-      s = 0;
-      for (int i = 0; i < p.width; ++i) s += query[i] * to_float(k[j * stride + h * p.width + i]);
-      s = p.scale * s - p.slope(h) * static_cast<float>(t - j);
+  const int low = p.window > 0 ? max(0, first - p.window + 1) / kTile * kTile : 0;  // before it no query of the block sees a key
+  for (int keys = low; keys < end; keys += kTile) {
+    plain::Accumulator scores;
+    plain::clear(scores);
+    const auto element = [&](const T* x, int t, int i) { return t < end ? to_float(x[t * stride + i]) : 0.0f; };
+    plain::accumulate<plain::Fast::sum, plain::Fast::sum>(
+        scores, workspace, p.width, [&](int row, int i) { return element(q, first + row, i); },
+        [&](int column, int i) { return element(k, keys + column, i); });
+    plain::for_own(scores, [&](int row, int column, float score) {
+      const int t = first + row, j = keys + column;
+      if (t < end && j < end)
+        map[int64_t{t} * p.length + j] = visible(t, j) ? p.scale * score - p.slope(h) * static_cast<float>(t - j) : -INFINITY;
+    });
+  }
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int t = first + static_cast<int>(threadIdx.x) / 32; t < end; t += plain::kThreads / 32) {  // a warp per query
+    float* row = map + int64_t{t} * p.length;
+    float shift = -INFINITY, inverse = 1;
+    if (lse) {
+      shift = lse[int64_t{batch_head} * p.length + t];
+    } else {
+      for (int j = low + lane; j < end; j += 32) shift = fmaxf(shift, row[j]);
+      shift = warp_max(shift);
+      float sum = 0;
+      for (int j = low + lane; j < end; j += 32) sum += expf(row[j] - shift);
+      inverse = 1 / warp_sum(sum);
     }
-    row[j] = s;
-    top = fmaxf(top, s);
+    for (int j = lane; j < p.length; j += 32) row[j] = j >= low && j < end ? expf(row[j] - shift) * inverse : 0.0f;
   }
-  float shift = 0, inverse = 1;
-  if (lse) {
-    shift = lse[int64_t{batch_head} * p.length + t];
-  } else {
-    __shared__ float tops[kWeightThreads / 32];
-    top = warp_max(top);
-    if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = top;
-    __syncthreads();
-    shift = tops[0];
-    for (int w = 1; w < kWeightThreads / 32; ++w) shift = fmaxf(shift, tops[w]);
-    float sum = 0;
-    for (int j = threadIdx.x; j < p.length; j += kWeightThreads) sum += expf(row[j] - shift);
-    inverse = 1 / block_sum<kWeightThreads>(sum);
-  }
-  for (int j = threadIdx.x; j < p.length; j += kWeightThreads) row[j] = expf(row[j] - shift) * inverse;
 }
 
 }  // namespace
@@ -219,12 +223,11 @@ void attention_weights(Stream stream, const HeadShape& shape, const ScoreOptions
   Pattern p = pattern({shape, options, chunk, {}}, q.dtype());
   if (selected) p.selected = pointer<int32_t>(selected), p.top_k = static_cast<int>(selected.dim(3));
   const auto stride = [&](const Tensor& x) { return x.dim(0) == 1 ? 0 : batch_stride(shape, x); };  // one stands for all
-  const dim3 grid(static_cast<unsigned>(shape.length), static_cast<unsigned>(sequences.count * shape.heads));
+  const dim3 grid(blocks_for(shape.length, plain::kTile), static_cast<unsigned>(sequences.count * shape.heads));
   dispatch_cuda(q.dtype(), [&](auto t) {
     using T = decltype(t);
-    weights_kernel<<<grid, kWeightThreads, static_cast<size_t>(shape.width) * 4, stream>>>(p, pointer<T>(q), pointer<T>(k), stride(q),
-                                                                                           stride(k), static_cast<int>(sequences.first),
-                                                                                           optional<float>(lse), pointer<float>(weights));
+    weights_kernel<<<grid, plain::kThreads, 0, stream>>>(p, pointer<T>(q), pointer<T>(k), stride(q), stride(k),
+                                                         static_cast<int>(sequences.first), optional<float>(lse), pointer<float>(weights));
   });
   check_launch();
 }

@@ -2,6 +2,7 @@
 /// Kernels of the plain form (rank_one_recurrence.h). A Source gives r, w, a, b, k of a token:
 ///   token(row) reads what is common to all channels, fill(token, at, …) gives one channel, at = row K + channel.
 /// A warp owns kColumns columns of the state, its lanes the channels lane, lane + 32, …
+#include "kernels/cuda/device/lane_sums.cuh"
 #include "kernels/cuda/device/values.cuh"
 #include "kernels/cuda/recurrence/rank_one_columns.cuh"
 #include "kernels/engine/expect.h"
@@ -154,28 +155,41 @@ __global__ void __launch_bounds__(512) rank_one_backward_kernel(RankOneSizes n, 
   if (p.d_start) d.store(p.d_start + batch_head * size, n, p.add_to_start);
 }
 
-/// A warp per query (h, t) of the sequences from `first` on: with p = r_t and for j = t … 0: weight = p · k_j, p ← w_j ∘ p + a_j (b_j · p).
+constexpr int kQueries = 4;
+
+/// A warp owns kQueries queries of a head of the sequences from `first` on: with p = r_t and for j = t … 0: weight = p · k_j,
+/// p ← w_j ∘ p + a_j (b_j · p).
 template <class Source, int kOwn>
 __global__ void __launch_bounds__(128) rank_one_weights_kernel(RankOneSizes n, Source source, int first, float* weights) {
-  const int t = blockIdx.x * 4 + threadIdx.x / 32, map = blockIdx.y, lane = threadIdx.x % 32, batch_head = first * n.heads + map;
-  if (t >= n.length) return;
-  float* to = weights + (int64_t{map} * n.length + t) * n.length;
+  const int query = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32) * kQueries, lane = threadIdx.x % 32;
+  const int map = blockIdx.y, batch_head = first * n.heads + map, end = min(n.length, query + kQueries);
+  if (query >= n.length) return;
+  float* rows = weights + (int64_t{map} * n.length + query) * n.length;
   Vectors<kOwn> x;
-  x.load(source, n, n.row(batch_head, t));
-  float p[kOwn];
-#pragma unroll
-  for (int i = 0; i < kOwn; ++i) p[i] = x.r[i];
-  for (int j = t; j >= 0; --j) {
+  float p[kQueries][kOwn] = {};  // zero until a query's own token
+  for (int j = end - 1; j >= 0; --j) {
     x.load(source, n, n.row(batch_head, j));
-    float weight = 0, along = 0;
+    float dots[2 * kQueries] = {};  // weights, then b · p
 #pragma unroll
-    for (int i = 0; i < kOwn; ++i) weight += p[i] * x.k[i], along += p[i] * x.b[i];
-    weight = warp_sum(weight), along = warp_sum(along);
+    for (int t = 0; t < kQueries; ++t)
 #pragma unroll
-    for (int i = 0; i < kOwn; ++i) p[i] = x.w[i] * p[i] + x.a[i] * along;
-    if (lane == 0) to[j] = weight;
+      for (int i = 0; i < kOwn; ++i) {
+        if (j == query + t) p[t][i] = x.r[i];
+        dots[t] += p[t][i] * x.k[i], dots[kQueries + t] += p[t][i] * x.b[i];
+      }
+    lane_sums<2 * kQueries, 16, 1>(dots);  // the i-th on the i-th group of lanes
+    constexpr int kGroup = 32 / (2 * kQueries);
+    const int own = lane / kGroup;
+    if (lane % kGroup == 0 && query + own < end) rows[int64_t{own} * n.length + j] = dots[0];
+#pragma unroll
+    for (int t = 0; t < kQueries; ++t) {
+      const float along = __shfl_sync(0xffffffffu, dots[0], (kQueries + t) * kGroup);
+#pragma unroll
+      for (int i = 0; i < kOwn; ++i) p[t][i] = x.w[i] * p[t][i] + x.a[i] * along;
+    }
   }
-  for (int j = t + 1 + lane; j < n.length; j += 32) to[j] = 0;
+  for (int t = 0; query + t < end; ++t)
+    for (int j = end + lane; j < n.length; j += 32) rows[int64_t{t} * n.length + j] = 0;
 }
 
 /// f(std::integral_constant<int, channels of a lane>)
@@ -216,7 +230,7 @@ void rank_one_backward(Stream stream, const char* op, const RankOneShape& shape,
 template <class Source>
 void rank_one_weights(Stream stream, const char* op, const RankOneShape& shape, const Source& source, const Sequences& sequences,
                       const Tensor& weights) {
-  const dim3 grid(blocks_for(shape.length, 4), static_cast<unsigned>(sequences.count * shape.heads));
+  const dim3 grid(blocks_for(shape.length, 4 * kQueries), static_cast<unsigned>(sequences.count * shape.heads));
   with_own_channels(op, shape.keys, [&](auto own) {
     rank_one_weights_kernel<Source, own()>
         <<<grid, 128, 0, stream>>>(RankOneSizes(shape), source, static_cast<int>(sequences.first), pointer<float>(weights));

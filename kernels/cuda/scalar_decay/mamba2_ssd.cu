@@ -1,6 +1,7 @@
 // What stands around the chunk form in Mamba-2: steps and log decays before it, gradients of dt and the parameters after it, weights.
 #include "kernels/ops/mamba2/mamba2_ssd_cuda.h"
 
+#include "kernels/cuda/device/plain_tile.cuh"
 #include "kernels/cuda/device/values.cuh"
 #include "kernels/cuda/scalar_decay/running_sum.cuh"
 #include "kernels/cuda/scalar_decay/shared_decay.h"
@@ -118,32 +119,50 @@ void step_gradients(Stream stream, const Mamba2Ssd& in, const Mamba2Gradients& o
     sum_parts(stream, log, out.a_log.tensor, out.a_log.add);
 }
 
-/// A warp owns a query of a head of the sequences from `first_sequence` on (`lines` of them) and walks the keys from its own token back;
-/// log decays are summed on the way.
+/// A block owns the queries [first, first + kTile) of a head of the sequences from `first_sequence` on and walks the tiles of keys from its
+/// own back. A log decay from j to t is the sum over the rest of j's tile, the tiles in between and the begin of t's tile: terms of one
+/// sign.
 template <class T>
-__global__ void __launch_bounds__(kThreads) weights_kernel(Steps<T> s, const T* b, const T* c, const float* skip, int groups, int keys,
-                                                           int first_sequence, int64_t lines, float* weights) {
-  const int64_t line = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
-  if (line >= lines) return;
-  const int map = static_cast<int>(line / s.length), h = map % s.heads, sequence = first_sequence + map / s.heads;
-  const int t = static_cast<int>(line % s.length), lane = static_cast<int>(threadIdx.x) % 32;
-  const auto key = [&](const T* x, int token) {
-    return x + ((int64_t{sequence} * s.length + token) * groups + h * groups / s.heads) * keys;
+__global__ void __launch_bounds__(plain::kThreads)
+    weights_kernel(Steps<T> s, const T* b, const T* c, const float* skip, int groups, int keys, int first_sequence, float* weights) {
+  using plain::kTile;
+  __shared__ plain::Workspace workspace;
+  __shared__ float steps[kTile], sums[kTile], own_sums[kTile];  // log decays of a tile summed up to each token
+  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTile, end = min(s.length, first + kTile);  // the longest first
+  const int h = static_cast<int>(blockIdx.y) % s.heads, sequence = first_sequence + static_cast<int>(blockIdx.y) / s.heads;
+  float* map = weights + int64_t{blockIdx.y} * s.length * s.length;
+  const auto element = [&](const T* x, int token, int n) {
+    return token < end ? to_float(x[((int64_t{sequence} * s.length + token) * groups + h * groups / s.heads) * keys + n]) : 0.0f;
   };
-  float sum = 0;  // of the log decays of tokens behind those of the warp
-  for (int first = t; first >= 0; first -= 32) {
-    const int j = first - lane;
-    float step = 0, g = 0, dot = 0;
-    if (j >= 0) {
-      step = softplus(s.raw(sequence, j, h));
-      if (s.a_log) g = s.log_decay(h, s.shared ? softplus(s.raw_shared(sequence, j)) : step);
-      for (int n = 0; n < keys; ++n) dot += to_float(key(c, t)[n]) * to_float(key(b, j)[n]);
+  float between = 0;
+  for (int tile = first; tile >= 0; tile -= kTile) {
+    __syncthreads();
+    if (threadIdx.x < 32) {
+      float sum = 0;
+      for (int i = static_cast<int>(threadIdx.x); i < kTile; i += 32) {
+        const int j = tile + i;
+        const float step = j < end ? softplus(s.raw(sequence, j, h)) : 0.0f;
+        const float g = s.a_log && j < end ? s.log_decay(h, s.shared ? softplus(s.raw_shared(sequence, j)) : step) : 0.0f;
+        steps[i] = step, sums[i] = sum + warp_scan(g);
+        if (tile == first) own_sums[i] = sums[i];
+        sum = __shfl_sync(0xffffffffu, sums[i], 31);
+      }
     }
-    const float through = warp_scan(g);
-    if (j >= 0) weights[line * s.length + j] = dot * step * expf(sum + through - g) + (j == t ? skip[h] : 0.0f);
-    sum += __shfl_sync(0xffffffffu, through, 31);
+    plain::Accumulator dots;
+    plain::clear(dots);
+    plain::accumulate<plain::Fast::sum, plain::Fast::sum>(
+        dots, workspace, keys, [&](int row, int n) { return element(c, first + row, n); },
+        [&](int column, int n) { return element(b, tile + column, n); });  // begins with a barrier
+    plain::for_own(dots, [&](int row, int column, float dot) {
+      const int t = first + row, j = tile + column;
+      if (t >= end || j >= end) return;
+      const float log_decay = own_sums[row] - sums[column] + (tile == first ? 0.0f : between + sums[kTile - 1]);
+      map[int64_t{t} * s.length + j] = j > t ? 0.0f : dot * steps[column] * expf(log_decay) + (j == t ? skip[h] : 0.0f);
+    });
+    if (tile != first) between += sums[kTile - 1];
   }
-  for (int j = t + 1 + lane; j < s.length; j += 32) weights[line * s.length + j] = 0;
+  for (int t = first + static_cast<int>(threadIdx.x) / 32; t < end; t += plain::kThreads / 32)
+    for (int j = end + static_cast<int>(threadIdx.x) % 32; j < s.length; j += 32) map[int64_t{t} * s.length + j] = 0;
 }
 
 }  // namespace
@@ -162,10 +181,10 @@ void mamba2_ssd_backward(Stream stream, const Mamba2Ssd& in, const Mamba2Workspa
 void mamba2_weights(Stream stream, const Mamba2Ssd& in, const Sequences& sequences, const Tensor& weights) {
   dispatch_cuda(in.x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const int64_t lines = weights.dim(0) * weights.dim(1);
-    weights_kernel<T><<<blocks_for(lines, kWarps), kThreads, 0, stream>>>(
-        Steps<T>(in), pointer<T>(in.b), pointer<T>(in.c), pointer<float>(in.skip), static_cast<int>(in.b.dim(2)),
-        static_cast<int>(in.b.dim(3)), static_cast<int>(sequences.first), lines, pointer<float>(weights));
+    const dim3 grid(blocks_for(weights.dim(1), plain::kTile), static_cast<unsigned>(weights.dim(0)));
+    weights_kernel<T><<<grid, plain::kThreads, 0, stream>>>(Steps<T>(in), pointer<T>(in.b), pointer<T>(in.c), pointer<float>(in.skip),
+                                                            static_cast<int>(in.b.dim(2)), static_cast<int>(in.b.dim(3)),
+                                                            static_cast<int>(sequences.first), pointer<float>(weights));
   });
   check_launch();
 }

@@ -191,20 +191,31 @@ __global__ void __launch_bounds__(32 * kSlices) carried_kernel(Heads<T> x, float
   }
 }
 
-/// A block owns a query of a head, of the sequences from `first` on.
+/// A block owns the queries [first, first + kTile) of a head, of the sequences from `first_sequence` on.
 template <class T>
-__global__ void __launch_bounds__(kThreads) weights_kernel(Heads<T> x, int first, float* weights) {
-  const int head = first * x.heads + static_cast<int>(blockIdx.x) / x.length, t = static_cast<int>(blockIdx.x) % x.length;
-  float* row = weights + int64_t{blockIdx.x} * x.length;
-  float sum = 0;
-  for (int j = threadIdx.x; j <= t; j += kThreads) {
-    float s = 0;
-    for (int n = 0; n < x.d; ++n) s += to_float(x.q[x.key(head, t) + n]) * to_float(x.k[x.key(head, j) + n]);
-    row[j] = series(s * x.scale);
-    sum += row[j];
+__global__ void __launch_bounds__(kThreads) weights_kernel(Heads<T> x, int first_sequence, float* weights) {
+  __shared__ Workspace workspace;
+  __shared__ float sums[kTile];
+  const int first = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kTile, end = min(x.length, first + kTile);  // the longest first
+  const int head = first_sequence * x.heads + static_cast<int>(blockIdx.y);
+  float* map = weights + int64_t{blockIdx.y} * x.length * x.length;
+  if (threadIdx.x < kTile) sums[threadIdx.x] = 0;
+  for (int keys = 0; keys < end; keys += kTile) {
+    Accumulator s;
+    scores(x, head, first, keys, s, workspace);
+    for_own(s, [&](int row, int column, float& element) {
+      const int t = first + row, j = keys + column;
+      element = j <= t && t < end ? series(element) : 0.0f;
+      if (t < end && j < end) map[int64_t{t} * x.length + j] = element;
+    });
+    add_row_sums(s, sums, [](int, int, float element) { return element; });
   }
-  const float inverse = 1.0f / (block_sum<kThreads>(sum) + kEpsilon);
-  for (int j = threadIdx.x; j < x.length; j += kThreads) row[j] = j <= t ? row[j] * inverse : 0.0f;
+  __syncthreads();
+  for (int t = first + static_cast<int>(threadIdx.x) / 32; t < end; t += kThreads / 32) {  // a warp per query
+    float* row = map + int64_t{t} * x.length;
+    const float inverse = 1.0f / (sums[t - first] + kEpsilon);
+    for (int j = static_cast<int>(threadIdx.x) % 32; j < x.length; j += 32) row[j] = j < end ? row[j] * inverse : 0.0f;
+  }
 }
 
 /// Tiles of all heads.
@@ -265,8 +276,8 @@ void taylor_weights(Stream stream, const Tensor& q, const Tensor& k, const Seque
   dispatch_cuda(q.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const Heads<T> x(q, k, k);
-    weights_kernel<T><<<static_cast<unsigned>(weights.dim(0) * weights.dim(1)), kThreads, 0, stream>>>(x, static_cast<int>(sequences.first),
-                                                                                                       pointer<float>(weights));
+    const dim3 grid(blocks_for(x.length, kTile), static_cast<unsigned>(weights.dim(0)));
+    weights_kernel<T><<<grid, kThreads, 0, stream>>>(x, static_cast<int>(sequences.first), pointer<float>(weights));
   });
   check_launch();
 }

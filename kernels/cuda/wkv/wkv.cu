@@ -1,3 +1,4 @@
+#include "kernels/cuda/device/lane_sums.cuh"
 #include "kernels/cuda/wkv/wkv_chunk.cuh"
 
 namespace saccade::cuda {
@@ -125,38 +126,45 @@ __global__ void __launch_bounds__(W::kThreads) sweep_kernel(Head head, Sweep<T> 
       if (W::element(i) < head.width && column + j < head.width) s.end.put(head.state(W::element(i), column + j), state[i][j]);
 }
 
-/// A warp owns a query of the sequences from that of `head` on: with p = r_t, a_tj = p · k_j, then p ← e^{λ_j} p, from j = t − 1 back.
+constexpr int kQueries = 4;
+
+/// A warp owns kQueries queries of the sequences from that of `head` on: with p = r_t, a_tj = p · k_j, then p ← e^{λ_j} p, from j = t − 1
+/// back.
 template <class T>
 __global__ void __launch_bounds__(128)
     weights_kernel(Head head, const T* r, const T* k, Decays<T> decays, const float* bonus, float* weights) {
   constexpr int kSlots = static_cast<int>(kMaxWkvWidth) / 32;
   head.sequence += blockIdx.y / head.heads, head.head = blockIdx.y % head.heads;
-  const int t = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32), lane = static_cast<int>(threadIdx.x) % 32;
-  if (t >= head.length) return;
-  float p[kSlots];
-  float own = 0;
-#pragma unroll
-  for (int i = 0; i < kSlots; ++i) {
-    const int c = lane + 32 * i;
-    p[i] = c < head.width ? to_float(r[head.at(t, c)]) : 0.0f;
-    if (c < head.width) own += p[i] * bonus[head.parameter(c)] * to_float(k[head.at(t, c)]);
-  }
-  float* row = weights + (int64_t{blockIdx.y} * head.length + t) * head.length;
-  own = warp_sum(own);
-  if (lane == 0) row[t] = own;
-  for (int j = t - 1; j >= 0; --j) {
-    float sum = 0;
+  const int query = static_cast<int>(blockIdx.x * 4 + threadIdx.x / 32) * kQueries, lane = static_cast<int>(threadIdx.x) % 32;
+  const int end = min(head.length, query + kQueries);
+  if (query >= head.length) return;
+  float* rows = weights + (int64_t{blockIdx.y} * head.length + query) * head.length;
+  float p[kQueries][kSlots] = {};  // zero until a query's own token
+  for (int j = end - 1; j >= 0; --j) {
+    float dots[kQueries] = {};
 #pragma unroll
     for (int i = 0; i < kSlots; ++i) {
       const int c = lane + 32 * i;
       if (c >= head.width) break;
-      sum += p[i] * to_float(k[head.at(j, c)]);
-      p[i] *= decay_of(decays.raw(head, j, c));
+      const float key = to_float(k[head.at(j, c)]), decay = decay_of(decays.raw(head, j, c));
+#pragma unroll
+      for (int t = 0; t < kQueries; ++t) {
+        if (j == query + t) {
+          p[t][i] = to_float(r[head.at(j, c)]);
+          dots[t] += p[t][i] * bonus[head.parameter(c)] * key;
+        } else {
+          dots[t] += p[t][i] * key;
+          p[t][i] *= decay;
+        }
+      }
     }
-    sum = warp_sum(sum);
-    if (lane == 0) row[j] = sum;
+    lane_sums<kQueries, 16, 1>(dots);  // the i-th on the i-th group of lanes
+    constexpr int kGroup = 32 / kQueries;
+    const int own = lane / kGroup;
+    if (lane % kGroup == 0 && query + own < end) rows[int64_t{own} * head.length + j] = dots[0];
   }
-  for (int j = t + 1 + lane; j < head.length; j += 32) row[j] = 0;
+  for (int t = 0; query + t < end; ++t)
+    for (int j = end + lane; j < head.length; j += 32) rows[int64_t{t} * head.length + j] = 0;
 }
 
 }  // namespace
@@ -208,7 +216,7 @@ void wkv_forward(Stream stream, const cpu::WkvInputs& in, const Tensor& carried,
 
 void wkv_weights(Stream stream, const cpu::WkvInputs& in, const Sequences& sequences, const Tensor& weights) {
   const wkv5::Head head{sequences.first, 0, in.shape.heads, static_cast<int>(in.shape.length), static_cast<int>(in.shape.width)};
-  const dim3 grid(blocks_for(in.shape.length, 4), static_cast<unsigned>(sequences.count * in.shape.heads));
+  const dim3 grid(blocks_for(in.shape.length, 4 * wkv5::kQueries), static_cast<unsigned>(sequences.count * in.shape.heads));
   dispatch_cuda(in.r.dtype(), [&](auto zero) {
     using T = decltype(zero);
     wkv5::weights_kernel<<<grid, 128, 0, stream>>>(head, pointer<T>(in.r), pointer<T>(in.k), wkv5::decays_of<T>(in),
