@@ -164,8 +164,14 @@ struct Difference {
   const CellNumbers* cell = nullptr;
   PairedTest test;
   double sequence_error = std::nan("");
-  std::vector<std::string> sources;
+  std::vector<std::string> sources;  ///< of every seed that both have
 };
+
+/// How many more seeds would tell the two apart, or why there is nothing to tell apart.
+std::string seeds_wanted(const Difference& d, bool at_end) {
+  if (d.test.difference.count > 0 || d.sources.empty()) return describe_more(d.test);
+  return at_end ? "no finite loss" : "no point that both have passed";
+}
 
 /// value(seed, cell): of the seeds of `cell` and of the first one, in their comparison.
 template <class F>
@@ -194,7 +200,7 @@ std::vector<Difference> differences_to_first(const Cells& cells, F value, bool o
   return list;
 }
 
-void add_differences(ReportTable& table, const std::string& what, const std::vector<Difference>& list, bool whole_split) {
+void add_differences(ReportTable& table, const std::string& what, const std::vector<Difference>& list, bool whole_split, bool at_end) {
   for (const Difference& d : list) {
     const PairedTest& t = d.test;
     ReportEntry difference{format("%+.4f", t.difference.mean), t.difference.mean, d.sources, t.difference};
@@ -203,8 +209,8 @@ void add_differences(ReportTable& table, const std::string& what, const std::vec
     ReportEntry error{format("%.4f", d.sequence_error), d.sequence_error, {}};
     if (d.sequence_error > kWantedError)
       error.text += whole_split ? " (above 0.005 on the whole split)" : " (above 0.005: evaluate more tokens)";
-    table.rows.push_back(
-        {words(d.cell->name), words(what), count(t.difference.count), difference, p(t.p), p(t.p_holm), error, words(describe_more(t))});
+    table.rows.push_back({words(d.cell->name), words(what), count(t.difference.count), difference, p(t.p), p(t.p_holm), error,
+                          words(seeds_wanted(d, at_end))});
   }
 }
 
@@ -222,7 +228,7 @@ ReportTable difference_table(const StudyView& view, const Cells& cells, bool who
        "have "
        "passed."}};
   const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
-    add_differences(table, what, differences_to_first(cells, value, ood, at_end), whole_split);
+    add_differences(table, what, differences_to_first(cells, value, ood, at_end), whole_split, at_end);
   };
   using Seed = SeedNumbers;
   using Cell = CellNumbers;
@@ -591,7 +597,7 @@ Json runs_json(const StudyView& view) {
              {"seed", wanted.run.seed}};
     try {
       const Json provenance = read_run_info(view.directory / "runs" / wanted.name).provenance;
-      for (const char* key : {"code_version", "device", "precision", "corpus_hash", "tokenizer_hash", "config_hash"})
+      for (const char* key : {"code_version", "device", "gpu", "precision", "corpus_hash", "tokenizer_hash", "config_hash"})
         if (provenance.contains(key)) one[key] = provenance.at(key);
     } catch (const Error& error) {
       one["problem"] = error.what();
@@ -601,12 +607,18 @@ Json runs_json(const StudyView& view) {
   return runs;
 }
 
+/// What a run is computed on: a GPU in another slot is the same.
+std::string compared_device(const Json& run) {
+  const std::string device = run.value("device", "");
+  return device.starts_with("cuda") ? run.value("gpu", device) : device;
+}
+
 /// Runs that differ in device, precision or code are told.
 void add_unequal(StudyReport& report) {
   for (const char* key : {"device", "precision", "code_version", "corpus_hash", "tokenizer_hash"}) {
     std::set<std::string> values;
     for (const Json& run : report.runs)
-      if (run.contains(key)) values.insert(run.at(key).get<std::string>());
+      if (run.contains(key)) values.insert(key == std::string_view("device") ? compared_device(run) : run.at(key).get<std::string>());
     if (values.size() < 2) continue;
     std::string text;
     for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
@@ -626,6 +638,8 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
     throw DataError(view.directory.string() + ": no run of this study has ended that a report could show");
   const std::vector<LikeCells> groups = like_cells(view, cells);
   report.remarks = remarks_of(view, cells, groups);
+  for (const std::string& run : numbers.left_out)
+    report.remarks.push_back("Left out, since it cannot be evaluated on the " + view.study.evaluation.split + " split: " + run + ".");
   report.tables = tables_of(view, numbers, groups);
   report.figures = figures_of(view, cells, groups);
   report.runs = runs_json(view);

@@ -63,7 +63,7 @@ struct Ended {
 Json evaluation_of(const StudyView& view, const Ended& ended, int64_t tokens, const Say& say) {
   const StudyEvaluation& wish = view.study.evaluation;
   const fs::path folder = view.directory / "evaluations";
-  const fs::path part = fs::path(ended.run) / ended.branch;
+  const fs::path part = ended.branch.empty() ? fs::path(ended.run) : fs::path(ended.run) / ended.branch;
   std::string name = ended.branch.empty() ? ended.run : part.string();
   std::replace(name.begin(), name.end(), '/', '.');
   const fs::path file = folder / (name + "." + wish.split + "." + std::to_string(tokens) + ".json");
@@ -100,6 +100,32 @@ void take_branch_ends(const StudyView& view, SeedNumbers& seed, int64_t tokens, 
     ends.push_back(branch.end);
   }
   take_ends(seed, ends);
+}
+
+/// Its checkpoints' losses in place of what training recorded. Why they cannot be had, or nothing.
+std::string evaluate_anew(const StudyView& view, SeedNumbers& seed, int64_t tokens, const Say& say) {
+  try {
+    take_evaluation(seed, evaluation_of(view, {seed.run, "", seed.summary.step}, tokens, say));
+    take_branch_ends(view, seed, tokens, say);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// Every run that can be evaluated; the others are taken out of their cells.
+void evaluate_all(const StudyView& view, ReportNumbers& numbers, const Say& say) {
+  bool any = false;
+  for (CellNumbers& cell : numbers.cells) {
+    std::erase_if(cell.seeds, [&](SeedNumbers& seed) {
+      const std::string why = evaluate_anew(view, seed, numbers.tokens, say);
+      if (!why.empty()) numbers.left_out.push_back(why);
+      return !why.empty();
+    });
+    any = any || !cell.seeds.empty();
+  }
+  if (!any && !numbers.left_out.empty())
+    throw DataError("no run of this study can be evaluated on the " + view.study.evaluation.split + " split; " + numbers.left_out.front());
 }
 
 SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
@@ -167,11 +193,7 @@ ReportNumbers report_numbers(const StudyView& view, const std::function<void(con
   const std::vector<SameData> groups = same_data(view);
   size_t sequences = 0;
   while (numbers.tokens > 0) {
-    for (CellNumbers& cell : numbers.cells)
-      for (SeedNumbers& seed : cell.seeds) {
-        take_evaluation(seed, evaluation_of(view, {seed.run, "", seed.summary.step}, numbers.tokens, say));
-        take_branch_ends(view, seed, numbers.tokens, say);
-      }
+    evaluate_all(view, numbers, say);
     numbers.whole_split = sequences_of(numbers.cells) == sequences;
     sequences = sequences_of(numbers.cells);
     if (wish.paired_error == 0 || numbers.whole_split || largest_error(groups, numbers.cells) <= wish.paired_error) break;

@@ -37,10 +37,12 @@ struct CellNumbers {
 
 struct ReportNumbers {
   std::vector<CellNumbers> cells;
-  int64_t tokens = 0;        ///< of every domain that were evaluated anew
-  bool whole_split = false;  ///< there were no more
+  int64_t tokens = 0;                      ///< of every domain that were evaluated anew
+  bool whole_split = false;                ///< there were no more
+  std::vector<std::string> left_out = {};  ///< why runs, which they name, could not be evaluated; no cell has them
 };
-/// With StudyEvaluation::paired_error, tokens are doubled until every paired_sequence_error() to the first cell's seed is as small.
+/// With StudyEvaluation::paired_error, tokens are doubled until every paired_sequence_error() to the first cell's seed is as small. Throws
+/// DataError where no run can be evaluated.
 ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say);
 
 /// Standard error over the same sequences of the difference a − b of a mean over domains (OOD ones or not): √Σ e_d² / D. NaN where

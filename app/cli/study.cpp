@@ -37,7 +37,7 @@ struct Options {
   std::vector<std::string> overrides;
   std::optional<double> budget;
   std::optional<int64_t> limit;
-  bool measure = true, wait = false, dry_run = false;
+  bool measure = true, wait = false, dry_run = false, recorded = false;
   double measure_seconds = PlanOptions{}.measure_seconds;
   int64_t rows = 0, seeds = 1;
   std::vector<std::string> cells;
@@ -366,7 +366,9 @@ std::vector<fs::path> write_figures(const fs::path& directory) {
 int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
-  const StudyReport report = make_report(view_study(directory), say);
+  StudyView view = view_study(directory);
+  if (options.recorded) view.study.evaluation.tokens = 0;
+  const StudyReport report = make_report(view, say);
   auto [files, not_drawn] = write_report(report, out, write_figure);
   const std::vector<fs::path> figures = write_figures(directory);
   files.insert(files.end(), figures.begin(), figures.end());
@@ -472,6 +474,7 @@ const RegisterCommand command{
        add("report", "Tables and figures of a study, with the source of every number.", report, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, begun);
          sub.add_option("--out,-o", o->out, "Folder of the report (default: report in the study)");
+         sub.add_flag("--recorded", o->recorded, "Report the validation losses that training recorded; evaluate no checkpoint");
        });
        return [chosen] { return (*chosen)(); };
      }}};

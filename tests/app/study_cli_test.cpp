@@ -595,6 +595,7 @@ class StudyCliTest : public QObject {
     }
     QVERIFY(report.at("remarks").dump().find("within each of prose, code alone") != std::string::npos);
     QVERIFY(at_rest());
+    without_checkpoints(folder("data-study"));
   }
 
   void queueHasAnOrder() {
@@ -674,6 +675,39 @@ class StudyCliTest : public QObject {
   }
 
  private:
+  /// The report of an ended study some, then all, of whose checkpoints are gone, and with them what was evaluated of them.
+  void without_checkpoints(const fs::path& study) {
+    const auto report = [&](const QStringList& more) {
+      return program_.run(QStringList{"-q", "--json", "study", "report", QString::fromStdString(study.string())} + more);
+    };
+    const auto rows_at_end = [](const Json& object) {
+      for (const Json& table : object.at("tables"))
+        if (table.at("id") == "end") return table.at("rows").size();
+      return size_t{0};
+    };
+    std::vector<fs::path> runs;
+    for (const auto& entry : fs::directory_iterator(study / "runs")) runs.push_back(entry.path());
+    std::sort(runs.begin(), runs.end());
+    fs::remove_all(study / "evaluations");
+    fs::remove_all(runs.front() / "checkpoints");
+    const Json some = report({}).json();
+    QVERIFY2(some.at("remarks").dump().find("cannot be evaluated on the validation split: " + runs.front().string()) != std::string::npos,
+             some.at("remarks").dump().c_str());
+    for (const Json& table : some.at("tables"))
+      for (const Json& row : table.at("rows"))
+        for (const Json& entry : row)
+          for (const Json& source : entry.value("sources", Json::array()))
+            if (table.at("id") != "tuning" && table.at("id") != "cost")
+              QVERIFY2(source.dump().find(runs.front().filename().string()) == std::string::npos, source.dump().c_str());
+    fs::remove_all(study / "evaluations");
+    for (const fs::path& run : runs) fs::remove_all(run / "checkpoints");
+    const auto none = report({});
+    QVERIFY2(is_one_error(none) && none.code == 3 && none.err.contains("no run of this study can be evaluated"), qPrintable(none.err));
+    const Json recorded = report({"--recorded"}).json();
+    QCOMPARE(rows_at_end(recorded), runs.size());
+    QVERIFY(recorded.at("remarks").dump().find("cannot be evaluated") == std::string::npos);
+  }
+
   static void write_made_up(const fs::path& directory, const StudyRun& run) {
     fs::create_directories(directory);
     const Json config = to_json(run.config);
