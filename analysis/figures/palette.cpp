@@ -76,6 +76,11 @@ Colour architecture_colour(const std::string& title, size_t unknown) { return sh
 
 bool has_own_hue(const std::string& title) { return family(title); }
 
+std::string_view hue_title(const std::string& title) {
+  const Known* known = family(title);
+  return known ? known->title : std::string_view();
+}
+
 VariantLook variant_look(const std::string& title, size_t variant, size_t unknown) {
   const Shades& all = shades_of(title, unknown);
   return {all[variant % all.size()], kMarkers[variant / all.size() % kMarkers.size()]};

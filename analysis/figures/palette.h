@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/comparison/groups.h"
@@ -14,6 +15,9 @@ Colour architecture_colour(const std::string& title, size_t unknown = 0);
 
 /// Whether an architecture has a hue of its own.
 bool has_own_hue(const std::string& title);
+
+/// The known architecture whose hue a title has: "Transformer++" of "Transformer++ window 64". Empty: none.
+std::string_view hue_title(const std::string& title);
 
 /// The look of the n-th setting of one architecture: five shades of its hue, then the next marker. No shade comes near another
 /// architecture's.

@@ -527,6 +527,12 @@ class ChartsTest : public QObject {
     QCOMPARE(fitted("… width 80, heads 4"), QString("… width 80, heads 4"));
     QVERIFY(fitted("… width 80").startsWith("…"));
     QCOMPARE(fittingTitle("Avey", metrics, 400), QString("Avey"));
+    const QString window("Transformer++ window 64, learning rate 0.001");  // what it differs in stands in the name, too
+    const auto in_room_of = [&](const QString& wide) { return fittingTitle(window, metrics, metrics.horizontalAdvance(wide) + 1); };
+    const QString difference(" window 64, learning rate 0.001");
+    QVERIFY2(in_room_of("Transf…" + difference).startsWith("Tra") && in_room_of("Transf…" + difference).endsWith("…" + difference),
+             qPrintable(in_room_of("Transf…" + difference)));
+    QCOMPARE(in_room_of("…" + difference), "…" + difference);
   }
 
   /// Beside a title what matters most stays longest, and no word is cut in two.

@@ -14,6 +14,8 @@
 #include <QTemporaryDir>
 #include <QTest>
 #include <QToolButton>
+#include <filesystem>
+#include <fstream>
 
 #include "analysis/runs/run_lock.h"
 #include "tests/analysis/fixture.h"
@@ -352,6 +354,19 @@ class ShellTest : public QObject {
     const auto* empty = window.findChild<EmptyState*>();
     QVERIFY(empty && empty->isVisible());
     QVERIFY(empty->findChild<QAbstractButton*>());
+    const auto to_studies = [&]() -> QAbstractButton* {
+      for (auto* button : empty->findChildren<QAbstractButton*>())
+        if (button->isVisible() && button->accessibleName() == QLatin1String("Studies")) return button;
+      return nullptr;
+    };
+    QVERIFY(!to_studies());
+    std::filesystem::create_directories(folder.filePath(QStringLiteral("grid/runs")).toStdString());
+    std::ofstream(folder.filePath(QStringLiteral("grid/study.json")).toStdString()) << "{}";
+    window.showPage(QStringLiteral("runs"));
+    QVERIFY(to_studies());
+    to_studies()->click();
+    QVERIFY(!empty->isVisible());
+    window.showPage(QStringLiteral("runs"));
     write_fixture(folder.filePath(QStringLiteral("a")).toStdString(), {});
     QTRY_VERIFY_WITH_TIMEOUT(!empty->isVisible(), 10000);
   }

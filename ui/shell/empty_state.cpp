@@ -30,6 +30,7 @@ EmptyState::EmptyState(const QString& title, const QString& text, const QList<QA
     if (!action->shortcut().isEmpty()) button->setToolTip(action->shortcut().toString(QKeySequence::NativeText));
     connect(button, &QPushButton::clicked, action, &QAction::trigger);
     buttons->addWidget(button);
+    buttons_.insert(action, button);
   }
   buttons->addStretch();
   auto* words = new QHBoxLayout;  // centred by stretches: an alignment would not let the text be as high as its lines need
@@ -47,5 +48,7 @@ EmptyState::EmptyState(const QString& title, const QString& text, const QList<QA
 }
 
 void EmptyState::setText(const QString& text) { text_->setText(text); }
+
+void EmptyState::offer(const QAction* action, bool offered) { buttons_.value(action)->setVisible(offered); }
 
 }  // namespace saccade::ui

@@ -1,9 +1,10 @@
 #pragma once
+#include <QMap>
 #include <QWidget>
 
 class QAction;
 class QLabel;
-class QHBoxLayout;
+class QPushButton;
 
 namespace saccade::ui {
 
@@ -13,9 +14,12 @@ class EmptyState : public QWidget {
  public:
   EmptyState(const QString& title, const QString& text, const QList<QAction*>& actions, QWidget* parent = nullptr);
   void setText(const QString& text);
+  /// Whether the action's button is seen.
+  void offer(const QAction* action, bool offered);
 
  private:
   QLabel* text_;
+  QMap<const QAction*, QPushButton*> buttons_;
 };
 
 }  // namespace saccade::ui

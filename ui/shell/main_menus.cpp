@@ -54,6 +54,7 @@ void MainWindow::makeMenus() {
     QAction* action = add(view, page.title, number < 9 ? QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + number)) : QKeySequence(),
                           [this, id = page.id] { showPage(id); });
     action->setIcon(themedIcon(page.icon));
+    if (page.id == QLatin1String("studies")) show_studies_ = action;
     ++number;
   }
   view->addSeparator();
@@ -78,7 +79,7 @@ void MainWindow::makeMenus() {
   auto* menu_key = new QShortcut(Qt::Key_F10, this);
   connect(menu_key, &QShortcut::activated, this, [this, file] { menuBar()->setActiveAction(file->menuAction()); });
 
-  empty_ = new EmptyState(tr("No runs here yet"), {}, {configure, open}, stack_);
+  empty_ = new EmptyState(tr("No runs here yet"), {}, {configure, open, show_studies_}, stack_);
   stack_->addWidget(empty_);
 }
 

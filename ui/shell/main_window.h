@@ -70,6 +70,7 @@ class MainWindow : public QMainWindow {
   MessageBar* messages_;
   QStackedWidget* stack_;
   EmptyState* empty_ = nullptr;
+  QAction* show_studies_ = nullptr;
   QMap<QString, QWidget*> made_;
   QString page_;
   Theme theme_ = Theme::system;
