@@ -127,11 +127,16 @@ std::string device_of(const RunInfo& info) {
   return text;
 }
 
+std::string model_of_device(const std::string& device) {
+  const size_t comma = device.find(", ");
+  return device.starts_with("cuda") && comma != std::string::npos ? device.substr(comma + 2) : device;
+}
+
 std::string different_devices(const std::vector<const RunInfo*>& runs) {
-  std::map<std::string, std::set<std::string>> models;  // a GPU is as fast in another slot
+  std::map<std::string, std::set<std::string>> models;
   for (const RunInfo* run : runs) {
     const std::string device = device_of(*run);
-    models[device.starts_with("cuda") ? device.substr(std::min(device.find(','), device.size())) : device].insert(device);
+    models[model_of_device(device)].insert(device);
   }
   if (models.size() < 2) return {};
   std::set<std::string> shown;
@@ -189,7 +194,8 @@ std::string describe_equality(const std::vector<ComparisonRow>& rows) {
     if (&list == &other) list += range.data();
   }
   std::set<std::string> devices;
-  for (const ComparisonRow& row : rows) devices.insert(row.devices.begin(), row.devices.end());
+  for (const ComparisonRow& row : rows)
+    for (const std::string& device : row.devices) devices.insert(model_of_device(device));
   std::string text = equal.empty() ? "Nothing is equal." : "Equal within 1 %: " + equal + ".";
   if (!other.empty()) text += " Not equal: " + other + ".";
   return devices.size() > 1 ? text + " Seconds are of " + std::to_string(devices.size()) + " devices and do not compare." : text;

@@ -38,6 +38,8 @@ std::optional<double> least_spent(const std::vector<Course>& courses);
 
 /// The device that seconds are of: "cuda:0, NVIDIA H200", "cpu, Intel(R) Xeon(R), 2 threads".
 std::string device_of(const RunInfo& info);
+/// The same for every GPU of one model, which is as fast in another slot: "NVIDIA H200" of "cuda:1, NVIDIA H200".
+std::string model_of_device(const std::string& device);
 /// Why seconds of these runs cannot be compared: they are of several devices. Empty where they are of one.
 std::string different_devices(const std::vector<const RunInfo*>& runs);
 /// What else keeps their seconds from being those of the device alone: runs that were at work on it at the same time, in words; hosts that

@@ -607,18 +607,12 @@ Json runs_json(const StudyView& view) {
   return runs;
 }
 
-/// What a run is computed on: a GPU in another slot is the same.
-std::string compared_device(const Json& run) {
-  const std::string device = run.value("device", "");
-  return device.starts_with("cuda") ? run.value("gpu", device) : device;
-}
-
 /// Runs that differ in device, precision or code are told.
 void add_unequal(StudyReport& report) {
   for (const char* key : {"device", "precision", "code_version", "corpus_hash", "tokenizer_hash"}) {
     std::set<std::string> values;
     for (const Json& run : report.runs)
-      if (run.contains(key)) values.insert(key == std::string_view("device") ? compared_device(run) : run.at(key).get<std::string>());
+      if (run.contains(key)) values.insert(key == std::string_view("device") && run.contains("gpu") ? run.at("gpu") : run.at(key));
     if (values.size() < 2) continue;
     std::string text;
     for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;

@@ -516,6 +516,8 @@ class ComparisonTest : public QObject {
     };
     const auto slot0 = timed("attention", 2, 1.0, gpu(0)), slot1 = timed("top1_chunk", 2, 1.0, gpu(1));
     QVERIFY(different_devices({&slot0.info(), &slot1.info()}).empty());  // two of one model
+    QVERIFY(describe_equality(compare({&slot0, &slot1}).rows).find("devices") == std::string::npos);
+    QVERIFY(describe_equality(compare({&first, &other}).rows).find("of 2 devices") != std::string::npos);
     const auto from = [](const char* time) { return [time](nlohmann::json& p) { p["started"] = time; }; };
     const auto before = timed("attention", 3, 1.0, from("2000-01-01T00:00:00Z")),
                beside = timed("avey", 3, 1.0, from("2000-01-01T00:00:00Z"));

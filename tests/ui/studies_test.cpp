@@ -2,6 +2,7 @@
 #include <QAbstractItemModelTester>
 #include <QAction>
 #include <QComboBox>
+#include <QFileInfo>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
@@ -11,6 +12,10 @@
 #include <QSpinBox>
 #include <QTableView>
 #include <QToolButton>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
 
 #include "analysis/runs/run.h"
 #include "tests/app/program.h"
@@ -37,6 +42,7 @@ class StudiesTest : public QObject {
             {"base", Program::config()},
             {"axes", Json::array({{{"setting", "architecture.width"}, {"values", {8, 16}}}})},
             {"seeds", {1, 2}},
+            {"branches", {0.5}},
             {"tuning", {{"setting", "training.learning_rate"}, {"values", {0.0001, 0.003, 0.01}}}}};
   }
 
@@ -171,6 +177,30 @@ class StudiesTest : public QObject {
     QTest::keyClick(&shown.page, Qt::Key_Return, Qt::ControlModifier);
     QCOMPARE(folder.size(), 1);
     QCOMPARE(folder[0][0].toString(), program_.path("runs/widths/runs"));
+
+    QSignalSpy page(&shown.session, &Session::pageRequested);
+    QTest::mouseClick(shown.button("Compare"), Qt::LeftButton);
+    QCOMPARE(page.size(), 1);
+    QCOMPARE(page[0][0].toString(), QString("compare"));
+    const std::filesystem::path runs = program_.path("runs/widths/runs").toStdString();
+    std::set<std::string> hidden, not_best;
+    for (const QString& run : shown.session.runs()->hidden())
+      hidden.insert(std::filesystem::path(run.toStdString()).lexically_relative(runs).string());
+    std::map<std::string, std::string> best;
+    for (const Json& cell : now["cells"]) {
+      std::ostringstream value;
+      value << cell["tuning"]["best"].get<double>();
+      best[cell["name"]] = "_learning_rate-" + value.str() + "_";
+    }
+    for (const Json& run : now["runs"])
+      if (const std::string name = run["name"]; name.find(best.at(run["cell"])) == std::string::npos) {
+        not_best.insert(name);
+        for (const auto& branch : std::filesystem::directory_iterator(runs / name / "branches"))
+          not_best.insert(branch.path().lexically_relative(runs).string());
+      }
+    QCOMPARE(not_best.size(), size_t{8});  // four runs, a branch of each
+    QVERIFY(hidden == not_best);
+    QVERIFY(!hidden.contains(QFileInfo(shown.session.runs()->selection().baseline()).fileName().toStdString()));
   }
 
   /// From the folder of its runs, a study is still the one of the page.

@@ -93,6 +93,9 @@ LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
             run.problem.isEmpty() ? job : run.problem}}};
 }
 
+/// What a report shows too: at the best value, with losses.
+bool may_be_compared(const StudyRunLine& run) { return run.best && std::isfinite(run.validation); }
+
 }  // namespace
 
 StudiesPage::StudiesPage(Session& session, QWidget* parent)
@@ -133,6 +136,8 @@ void StudiesPage::makeActions() {
   };
   actions_.open_runs = add(tr("Open its runs"), tr("Every page shows the runs of this study"), QKeySequence(Qt::CTRL | Qt::Key_Return),
                            [this] { openRuns(); });
+  actions_.compare = add(tr("Compare"), tr("The runs at the best value of every cell, all seeds, on the page Compare"),
+                         QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Return), [this] { compareBest(); });
   actions_.go_on = add(tr("Go on"), tr("Back into the queue; what failed is tried again"), QKeySequence(Qt::CTRL | Qt::Key_G),
                        [study] { study("resume", tr("%1 is in the queue.")); });
   actions_.stop = add(tr("Stop"), tr("Out of the queue; its runs write a checkpoint and stop"), QKeySequence(Qt::CTRL | Qt::Key_Period),
@@ -150,7 +155,7 @@ QWidget* StudiesPage::makeStudies() {
   inside->addWidget(makeNone(inner));
   inside->addWidget(studies_, 1);
   studies_card_ = new Card(tr("Studies"), {}, inner, this);
-  for (QAction* action : {actions_.open_runs, actions_.go_on, actions_.stop, actions_.report})
+  for (QAction* action : {actions_.open_runs, actions_.compare, actions_.go_on, actions_.stop, actions_.report})
     studies_card_->addControl(button_of(action, studies_card_));
 
   queue_ = new QueueView(session_, this);
@@ -292,6 +297,7 @@ void StudiesPage::enableActions() {
   const StudyLine* study = selected();
   const bool there = study && study->readable;
   actions_.open_runs->setEnabled(study);
+  actions_.compare->setEnabled(there && std::any_of(study->runs.begin(), study->runs.end(), may_be_compared));
   const bool submitted = there && !(study->cluster.isEmpty() && study->host.isEmpty()) && !study->complete;
   actions_.go_on->setEnabled(there && !study->queued && !study->complete);
   actions_.stop->setEnabled(there && (study->queued || study->progress.running > 0 || submitted));
@@ -308,7 +314,26 @@ void StudiesPage::openRuns() {
   const StudyLine* study = selected();
   if (!study) return;
   session_.openFolder(study->directory + QStringLiteral("/runs"));
+  session_.runs()->setHidden({});
   session_.showPage(QStringLiteral("live"));
+}
+
+void StudiesPage::compareBest() {
+  const StudyLine* study = selected();
+  if (!study) return;
+  QStringList others;
+  QString first;
+  for (const StudyRunLine& run : study->runs) {
+    if (!may_be_compared(run))
+      others << run.directory << run.branches;
+    else if (first.isEmpty())
+      first = run.directory;
+  }
+  session_.openFolder(study->directory + QStringLiteral("/runs"));
+  session_.runs()->setFilter({});
+  session_.runs()->setHidden(others);
+  session_.runs()->setBaseline(first);
+  session_.showPage(QStringLiteral("compare"));
 }
 
 /// One call of squeue, for the study that is looked at. How far its runs are stands in their journals, whatever it says.

@@ -36,7 +36,7 @@ class StudiesPage : public QWidget {
 
  private:
   struct Actions {
-    QAction *open_runs, *go_on, *stop, *report;
+    QAction *open_runs, *compare, *go_on, *stop, *report;
   };
   void makeActions();
   QWidget* makeStudies();
@@ -48,6 +48,7 @@ class StudiesPage : public QWidget {
   void enableActions();
   const StudyLine* selected() const;
   void openRuns();
+  void compareBest();
   void makeReport();
   void askForJobs();
   void beginStudy();  ///< goes to where one is chosen

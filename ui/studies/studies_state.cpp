@@ -34,7 +34,11 @@ StudyRunLine line_of(const WantedRun& wanted, const fs::path& study) {
                     .validation = wanted.there ? wanted.there->end.validation : nothing,
                     .ood = wanted.there ? wanted.there->end.ood : nothing,
                     .failed = wanted.status == WantedRun::Status::gave_up || wanted.status == WantedRun::Status::diverged};
-  if (wanted.there) line.step = wanted.there->step;
+  if (wanted.there) {
+    line.step = wanted.there->step;
+    for (const RunEnd& branch : wanted.there->branches)
+      line.branches << line.directory + QLatin1Char('/') + QString::fromStdString(branch.branch);
+  }
   if (line.problem.isEmpty() && wanted.there && line.failed) line.problem = QString::fromStdString(wanted.there->message);
   return line;
 }
@@ -79,6 +83,9 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
     line.problem = QString::fromStdString(view.blocked());
     for (const std::string& problem : view.problems) line.problem += (line.problem.isEmpty() ? "" : "\n") + QString::fromStdString(problem);
     for (const WantedRun& wanted : view.wanted) line.runs.push_back(line_of(wanted, directory));
+    if (view.study.tuning)
+      for (const CellView& cell : view.views)
+        for (const size_t at : cell.wanted) line.runs[at].best = cell.tuning.best && view.wanted[at].run.tuned == cell.tuning.best;
     for (size_t i = 0; i < view.cells.size(); ++i)
       line.tuning << QString::fromStdString(view.cells[i].name + ": " + describe(view.views[i].tuning));
   } catch (const std::exception& error) {

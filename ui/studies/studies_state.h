@@ -12,9 +12,11 @@ namespace saccade::ui {
 /// A study's run as its table tells it.
 struct StudyRunLine {
   QString name = {}, directory = {}, state = {}, problem = {};
+  QStringList branches = {};  ///< directories of its cooldowns that have ended
   qint64 step = 0, steps = 0;
   double validation = 0, ood = 0;  ///< nats per token; NaN: not measured
   bool failed = false;             ///< given up, or diverged
+  bool best = true;                ///< at the best value of its cell as far as that is known, or nothing is searched
 };
 
 struct StudyLine {
