@@ -7,6 +7,15 @@
 #include "ui/theme.h"
 
 namespace saccade::ui {
+namespace {
+
+QFont bold() {
+  QFont font = QApplication::font();
+  font.setBold(true);
+  return font;
+}
+
+}  // namespace
 
 LinesModel::LinesModel(QStringList titles, QList<int> numbers, QObject* parent)
     : QAbstractTableModel(parent), titles_(std::move(titles)), numbers_(std::move(numbers)) {}
@@ -34,6 +43,7 @@ QVariant LinesModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole: return cell.text;
     case Qt::ToolTipRole: return cell.tip.isEmpty() ? QVariant() : cell.tip;
+    case Qt::FontRole: return cell.strong ? QVariant(bold()) : QVariant();
     case Qt::ForegroundRole: return cell.alarm ? QVariant(errorColour(QApplication::palette())) : QVariant();
     case Qt::TextAlignmentRole: return QVariant(Qt::AlignVCenter | (numbers_.contains(index.column()) ? Qt::AlignRight : Qt::AlignLeft));
     case KeyRole: return line.key;

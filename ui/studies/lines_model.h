@@ -15,6 +15,7 @@ class LinesModel : public QAbstractTableModel {
     double share = -1;   ///< 0 … 1: a bar beneath the text
     bool alarm = false;  ///< in the colour of errors
     QString tip = {};
+    bool strong = false;  ///< in bold
   };
   struct Line {
     QString key;

@@ -4,6 +4,7 @@
 #include <QPainter>
 #include <QSortFilterProxyModel>
 #include <QStyledItemDelegate>
+#include <algorithm>
 
 #include "ui/theme.h"
 
@@ -49,8 +50,8 @@ LinesTable::LinesTable(const QString& name, const QStringList& titles, const QLi
   setFrameShape(QFrame::NoFrame);
   setAllColumnsShowFocus(true);
   setTextElideMode(Qt::ElideMiddle);
-  header()->setStretchLastSection(true);
-  header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  header()->setStretchLastSection(false);
+  header()->setSectionResizeMode(QHeaderView::Fixed);
   header()->setMaximumSectionSize(360);
   setSortingEnabled(sortable);
   if (sortable) sortByColumn(-1, Qt::AscendingOrder);
@@ -67,7 +68,28 @@ void LinesTable::setLines(std::vector<LinesModel::Line> lines) {
   model_->setLines(std::move(lines));
   if (currentKey() != key) setCurrentKey(key);
   filling_ = false;
+  fitColumns();
   if (currentKey() != key) Q_EMIT chosen();
+}
+
+void LinesTable::resizeEvent(QResizeEvent* event) {
+  QTreeView::resizeEvent(event);
+  fitColumns();
+}
+
+void LinesTable::fitColumns() {
+  constexpr int kLeast = 120;
+  const int last = model_->columnCount({}) - 1;
+  int names = 0, whole = 0, end = 0, others = 0;
+  while (names < last && model_->headerData(names, Qt::Horizontal, Qt::DisplayRole).toString().isEmpty()) ++names;
+  for (int column = 0; column <= last; ++column) {
+    const int wanted = std::min(std::max(sizeHintForColumn(column), header()->sectionSizeHint(column)), header()->maximumSectionSize());
+    (column == names ? whole : column == last ? end : others) += wanted;
+    if (column != names && column != last) header()->resizeSection(column, wanted);
+  }
+  const int room = viewport()->width() - others, shown = std::min(whole, std::max(kLeast, room - end));
+  header()->resizeSection(names, shown);
+  header()->resizeSection(last, std::max(end, room - shown));  // Qt's own stretching leaves it 100 at least
 }
 
 QString LinesTable::currentKey() const { return currentIndex().data(LinesModel::KeyRole).toString(); }

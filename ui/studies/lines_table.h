@@ -7,7 +7,8 @@ class QSortFilterProxyModel;
 
 namespace saccade::ui {
 
-/// Lines of text to choose one of: sorted where a header is clicked, the chosen one kept by its key.
+/// Lines of text to choose one of: sorted where a header is clicked, the chosen one kept by its key. Where not all columns have room, the
+/// first one with a title, which holds names, loses the middle of its texts.
 class LinesTable : public QTreeView {
   Q_OBJECT
  public:
@@ -21,11 +22,16 @@ class LinesTable : public QTreeView {
 
   QSize sizeHint() const override;
 
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
  Q_SIGNALS:
   void chosen();                    ///< another line, by the reader or because the last one went
   void opened(const QString& key);  ///< double click or Return
 
  private:
+  void fitColumns();
+
   LinesModel* model_;
   QSortFilterProxyModel* sorted_;
   bool filling_ = false;

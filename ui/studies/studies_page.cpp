@@ -73,17 +73,23 @@ LinesModel::Line line_of(const StudyLine& study) {
            {hours, study.seconds}}};
 }
 
-/// `job`: what the scheduler of a cluster says of it.
+/// What a report shows too: at the best value, with losses.
+bool may_be_compared(const StudyRunLine& run) { return run.best && std::isfinite(run.validation); }
+
+/// `job`: what the scheduler of a cluster says of it. Those at their cell's best value are in bold.
 LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
   const double share = run.steps > 0 ? static_cast<double>(run.step) / static_cast<double>(run.steps) : 0;
+  const bool best = run.value && may_be_compared(run);
   return {run.directory,
-          {{run.name},
+          {{run.cell, {}, -1, false, run.name, best},
+           {run.value ? QString::number(*run.value) : QString(), run.value.value_or(0), -1, false, {}, best},
+           {QString::number(run.seed), run.seed},
            {job.isEmpty() ? run.state : StudiesPage::tr("%1 (%2)").arg(run.state, job.section(QLatin1Char(' '), 1, 1)),
             {},
             -1,
             run.failed,
             job},
-           {StudiesPage::tr("%1 of %2").arg(run.step).arg(run.steps), share, share},
+           {run.step < run.steps ? StudiesPage::tr("%1 of %2").arg(run.step).arg(run.steps) : QString::number(run.step), share, share},
            loss_cell(run.validation),
            loss_cell(run.ood),
            {run.problem.isEmpty() ? job : QString(run.problem).replace(QLatin1Char('\n'), QLatin1Char(' ')),
@@ -93,9 +99,6 @@ LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
             run.problem.isEmpty() ? job : run.problem}}};
 }
 
-/// What a report shows too: at the best value, with losses.
-bool may_be_compared(const StudyRunLine& run) { return run.best && std::isfinite(run.validation); }
-
 }  // namespace
 
 StudiesPage::StudiesPage(Session& session, QWidget* parent)
@@ -103,7 +106,7 @@ StudiesPage::StudiesPage(Session& session, QWidget* parent)
   makeActions();
   auto* column = new QVBoxLayout(this);
   QWidget *studies = makeStudies(), *details = makeDetails();
-  columns_ = new TwoColumns({studies, 5, 5}, {details, 4, 6}, 900, 2.2, this);
+  columns_ = new TwoColumns({studies, 5, 5}, {details, 5, 6}, 900, 2.2, this);
   column->addWidget(columns_);
   connect(queue_, &QueueView::stale, this, [this] { refresh(true); });
   timer_.setInterval(500);
@@ -163,10 +166,10 @@ QWidget* StudiesPage::makeStudies() {
   queue_->addControls(*queue_card_);
 
   auto* left = new QWidget(this);
-  auto* column = new QVBoxLayout(left);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(studies_card_, 3);
-  column->addWidget(queue_card_, 2);
+  left_ = new QVBoxLayout(left);
+  left_->setContentsMargins(0, 0, 0, 0);
+  left_->addWidget(studies_card_, 3);
+  left_->addWidget(queue_card_);
   return left;
 }
 
@@ -199,8 +202,9 @@ QWidget* StudiesPage::makeDetails() {
   details_->setWordWrap(true);
   details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   details_->setAccessibleName(tr("The selected study"));
-  runs_ = new LinesTable(tr("Runs of the study"), {tr("Run"), tr("State"), tr("Step"), tr("Validation"), tr("OOD"), tr("Why")}, {3, 4},
-                         true, this);
+  runs_ = new LinesTable(tr("Runs of the study"),
+                         {tr("Cell"), tr("Value"), tr("Seed"), tr("State"), tr("Step"), tr("Validation"), tr("OOD"), tr("Why")},
+                         {1, 2, 5, 6}, true, this);
   tuning_ = new QListWidget(this);
   tuning_->setAccessibleName(tr("Tuning of the cells"));
   tuning_->setFrameShape(QFrame::NoFrame);
@@ -265,6 +269,7 @@ void StudiesPage::showState(StudiesState state) {
   studies_->setVisible(!state_.studies.empty());
   details_card_->setVisible(!state_.studies.empty());
   queue_->showState(state_);
+  left_->setStretchFactor(queue_card_, state_.entries.empty() ? 0 : 2);  // an empty queue takes what its words need
   showDetails();
 }
 

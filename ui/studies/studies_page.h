@@ -12,6 +12,7 @@ class QLabel;
 class QListWidget;
 class QPushButton;
 class QToolButton;
+class QVBoxLayout;
 
 namespace saccade::ui {
 
@@ -64,6 +65,7 @@ class StudiesPage : public QWidget {
   QHash<QString, QString> jobs_;  ///< what it says of the runs, by their names
   Actions actions_{};
   TwoColumns* columns_;
+  QVBoxLayout* left_ = nullptr;
   Card *studies_card_, *queue_card_, *details_card_, *new_card_;
   QWidget* none_;  ///< in place of the studies where there are none
   LinesTable *studies_, *runs_;

@@ -24,12 +24,15 @@ namespace fs = std::filesystem;
 QString tr(const char* text) { return QCoreApplication::translate("StudiesPage", text); }
 QString text_of(const fs::path& path) { return QString::fromStdString(path.string()); }
 
-StudyRunLine line_of(const WantedRun& wanted, const fs::path& study) {
+StudyRunLine line_of(const WantedRun& wanted, const std::string& cell, const fs::path& study) {
   const double nothing = std::nan("");
   StudyRunLine line{.name = QString::fromStdString(wanted.name),
                     .directory = text_of(study / "runs" / wanted.name),
+                    .cell = QString::fromStdString(cell),
                     .state = QString::fromLatin1(to_string(wanted.status)),
                     .problem = QString::fromStdString(wanted.problem),
+                    .value = wanted.run.tuned,
+                    .seed = wanted.run.seed,
                     .steps = wanted.run.config.training.steps,
                     .validation = wanted.there ? wanted.there->end.validation : nothing,
                     .ood = wanted.there ? wanted.there->end.ood : nothing,
@@ -82,7 +85,7 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
     line.seconds = view.seconds, line.budget_hours = view.state.budget_hours;
     line.problem = QString::fromStdString(view.blocked());
     for (const std::string& problem : view.problems) line.problem += (line.problem.isEmpty() ? "" : "\n") + QString::fromStdString(problem);
-    for (const WantedRun& wanted : view.wanted) line.runs.push_back(line_of(wanted, directory));
+    for (const WantedRun& wanted : view.wanted) line.runs.push_back(line_of(wanted, view.cells[wanted.run.cell].name, directory));
     if (view.study.tuning)
       for (const CellView& cell : view.views)
         for (const size_t at : cell.wanted) line.runs[at].best = cell.tuning.best && view.wanted[at].run.tuned == cell.tuning.best;

@@ -2,6 +2,7 @@
 #include <QByteArray>
 #include <QString>
 #include <QStringList>
+#include <optional>
 #include <vector>
 
 #include "analysis/studies/queue.h"
@@ -11,7 +12,9 @@ namespace saccade::ui {
 
 /// A study's run as its table tells it.
 struct StudyRunLine {
-  QString name = {}, directory = {}, state = {}, problem = {};
+  QString name = {}, directory = {}, cell = {}, state = {}, problem = {};
+  std::optional<double> value = {};  ///< that it tries of what the study searches
+  qint64 seed = 1;
   QStringList branches = {};  ///< directories of its cooldowns that have ended
   qint64 step = 0, steps = 0;
   double validation = 0, ood = 0;  ///< nats per token; NaN: not measured
