@@ -44,6 +44,18 @@ Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tu
   return untuned(*seeds.front());
 }
 
+json::json_pointer pointer_of(std::string setting) {
+  std::replace(setting.begin(), setting.end(), '.', '/');
+  return json::json_pointer("/" + setting);
+}
+
+/// Whether the runs have the best value of a search that is done.
+bool at_best(const std::vector<const Run*>& seeds, const Tuning& tuning) {
+  return tuning.state == Tuning::State::tuned && tuning.best && std::all_of(seeds.begin(), seeds.end(), [&](const Run* run) {
+           return run->experiment().value(pointer_of(tuning.setting), json()) == *tuning.best;
+         });
+}
+
 double spent(const Run& run, const Column Series::*column) {
   const Series* steps = run.find("train/loss");
   return steps && !steps->step.empty() ? (steps->*column).back() : kUnknown;
@@ -178,12 +190,14 @@ void warn(std::vector<std::string>& warnings, const std::vector<std::string>& na
   if (!names.empty()) warnings.push_back(joined(names) + ": " + what + " than " + first);
 }
 
-/// "another precision (f64) than A (f32)": settings of the training, and the precision, in which runs differ from the first.
-void warn_of_training(std::vector<std::string>& warnings, const std::vector<const Run*>& runs) {
+/// "another precision (f64) than A (f32)": settings of the training, and the precision, in which runs differ from the first. Not one that
+/// was `searched`, for each of them.
+void warn_of_training(std::vector<std::string>& warnings, const std::vector<const Run*>& runs, const std::string& searched) {
   std::set<json::json_pointer> pointers{json::json_pointer("/precision")};
   for (const Run* run : runs)
     for (const auto& [key, value] : run->experiment().at("training").items()) pointers.insert(json::json_pointer("/training") / key);
   for (const Condition& condition : kConditions) pointers.erase(json::json_pointer(condition.pointer));
+  if (!searched.empty()) pointers.erase(pointer_of(searched));
   const auto shown = [](const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
   for (const json::json_pointer& pointer : pointers) {
     const json usual = runs.front()->experiment().value(pointer, json());
@@ -239,7 +253,7 @@ bool as_many_tokens(const Run& run, const Run& other) {
   return std::abs(trained_tokens(run) - trained_tokens(other)) <= 0.01 * trained_tokens(other);
 }
 
-std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
+std::vector<std::string> find_differences(const std::vector<const Run*>& runs, const std::string& searched) {
   std::vector<std::string> warnings;
   const RunInfo& first = runs.front()->info();
   const auto collect = [&](auto differs) {
@@ -256,7 +270,7 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs) {
     warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what,
          runs.front()->name() + condition.so);
   }
-  warn_of_training(warnings, runs);
+  warn_of_training(warnings, runs, searched);
   warn_of_look_ahead(warnings, runs);
   std::vector<std::string> others;
   for (const Run* run : runs) {
@@ -365,10 +379,13 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   const std::vector<const Run*>& runs = trunks.runs();
   comparison.equal_loss = at_loss ? at_loss : common_loss(given, pretraining);
   std::vector<std::string> unusable;
+  std::set<std::string> searched;  // settings of which the rows have their best values; "" where one has not
   for (const RunGroup& group : group_runs(runs, TrunksAndBranches(among).runs())) {
     comparison.rows.push_back(make_row(group, trunks, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
     comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
+    const Tuning& known = comparison.rows.back().tuning;
+    searched.insert(at_best(group.seeds, known) ? known.setting : std::string());
   }
   pair_with_first(comparison);
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
@@ -382,7 +399,7 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   comparison.equal_ends = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
     return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
   });
-  comparison.warnings = find_differences(runs);
+  comparison.warnings = find_differences(runs, searched.size() == 1 ? *searched.begin() : std::string());
   comparison.warnings.insert(comparison.warnings.end(), unusable.begin(), unusable.end());
   comparison.tuning = describe_tuning(comparison.rows);
   comparison.equality = describe_equality(comparison.rows);

@@ -220,6 +220,23 @@ class ComparisonTest : public QObject {
     QCOMPARE(to_json(one)["rows"][0]["tuning"]["best"], 0.002);
   }
 
+  /// Runs that each have their own best rate are not warned of for it; one that has not its best is.
+  void bestRatesMayDiffer() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const Run other = rewritten(runs[1], "/config/training/learning_rate", "0.004");
+    const auto warned = [&](double best_of_other) {
+      const auto tuning = [&](const Run& run) {
+        const double best = run.info().title == "Transformer++" ? 0.001 : best_of_other;
+        return judge_tuning("training.learning_rate", {{best / 2, 3}, {best, 2}, {best * 2, 4}});
+      };
+      const Comparison c = compare({&runs[0], &other}, {}, "", {}, {}, tuning);
+      return std::any_of(c.warnings.begin(), c.warnings.end(),
+                         [](const std::string& warning) { return warning.find("learning_rate") != std::string::npos; });
+    };
+    QVERIFY(!warned(0.004));
+    QVERIFY(warned(0.008));
+  }
+
   /// The same run on three axes: domains the same, by their tokens in training, and the training loss of the last tokens.
   void pretrainingLossCanBeChosen() {
     RunInfo info = fixture_info({});
