@@ -1,6 +1,7 @@
 #include "ui/studies/lines_model.h"
 
 #include <QApplication>
+#include <QFont>
 #include <QPalette>
 #include <algorithm>
 
