@@ -35,21 +35,23 @@ struct DomainMean {
 
 SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& origin) try {
   SequenceLosses losses;
-  losses.step = evaluation.at("step");
+  losses.step = count_of(evaluation, "step");
   losses.split = evaluation.at("split");
   for (const char* key : {"corpus_hash", "tokenizer_hash", "split", "packing"}) losses.text += evaluation.at(key).get<std::string>() + " ";
-  losses.text += std::to_string(evaluation.at("sequence_length").get<int64_t>());
+  losses.text += std::to_string(count_of(evaluation, "sequence_length"));
   for (const Json& domain : evaluation.at("domains")) {
     SequenceLosses::Domain& d = losses.domains[domain.at("domain")];
     d.ood = domain.at("ood"), d.loss = domain.at("loss");
     d.by_sequence = domain.at("by_sequence").get<std::vector<double>>();
-    d.targets = domain.value("targets", std::vector<int64_t>());
+    d.targets = counts_of(domain, "targets");
     if (!d.targets.empty() && d.targets.size() != d.by_sequence.size())
       throw DataError(origin + ": " + std::to_string(d.targets.size()) + " targets for " + std::to_string(d.by_sequence.size()) +
                       " sequences");
   }
   return losses;
 } catch (const Json::exception& error) {
+  throw DataError(origin + " is no evaluation: " + error.what());
+} catch (const UsageError& error) {
   throw DataError(origin + " is no evaluation: " + error.what());
 }
 

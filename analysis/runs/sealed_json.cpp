@@ -51,12 +51,24 @@ nlohmann::json read_sealed_json(const std::filesystem::path& path) {
   return object;
 }
 
-int64_t count_of(const nlohmann::json& object, const char* key) {
+namespace {
+
+int64_t checked_count(const nlohmann::json& value, const char* key) {
   Setting count;
   count.name = key, count.kind = Setting::Kind::integer, count.minimum = 0, count.maximum = 1e15;
-  const nlohmann::json& value = object.at(key);
   check_setting(count, value, std::string("/") + key);
   return value.get<int64_t>();
+}
+
+}  // namespace
+
+int64_t count_of(const nlohmann::json& object, const char* key) { return checked_count(object.at(key), key); }
+
+std::vector<int64_t> counts_of(const nlohmann::json& object, const char* key) {
+  std::vector<int64_t> counts;
+  if (const auto list = object.find(key); list != object.end())
+    for (const nlohmann::json& value : *list) counts.push_back(checked_count(value, key));
+  return counts;
 }
 
 }  // namespace saccade

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace saccade {
 
@@ -22,5 +23,7 @@ void write_sealed_json(const std::filesystem::path& path, const nlohmann::json& 
 nlohmann::json read_sealed_json(const std::filesystem::path& path);
 /// The count of that name: whole, from 0 to 1e15. Throws UsageError that names the key where it is none, nlohmann's exception without it.
 int64_t count_of(const nlohmann::json& object, const char* key);
+/// A list of them, likewise; empty where there is none of that name.
+std::vector<int64_t> counts_of(const nlohmann::json& object, const char* key);
 
 }  // namespace saccade
