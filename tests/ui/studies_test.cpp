@@ -287,11 +287,11 @@ class StudiesTest : public QObject {
     Shown shown(program_.path("runs"));
     QTRY_VERIFY_WITH_TIMEOUT(shown.table("Studies")->model()->rowCount() > 0, 20000);
     shown.table("Studies")->setCurrentKey(program_.path("runs/bad"));
-    QTRY_COMPARE(shown.cell("Runs of the study", 0, 3), QString("given up"));
+    QTRY_COMPARE(shown.cell("Runs of the study", 0, 5), QString("given up"));
     QCOMPARE(shown.cell("Runs of the study", 0, 7), QString("no room on the disk"));
     QVERIFY(shown.child<QLabel>("The selected study")->text().contains("1 runs were given up"));
     QTest::mouseClick(shown.button("Go on"), Qt::LeftButton);
-    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Runs of the study", 0, 3), QString("finished"), 60000);
+    QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Runs of the study", 0, 5), QString("finished"), 60000);
   }
 
   /// A study folder that is damaged holds nobody up.

@@ -84,14 +84,14 @@ LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
           {{run.cell, {}, -1, false, run.name, best},
            {run.value ? QString::number(*run.value) : QString(), run.value.value_or(0), -1, false, {}, best},
            {QString::number(run.seed), run.seed},
+           loss_cell(run.validation),
+           loss_cell(run.ood),
            {job.isEmpty() ? run.state : StudiesPage::tr("%1 (%2)").arg(run.state, job.section(QLatin1Char(' '), 1, 1)),
             {},
             -1,
             run.failed,
             job},
            {run.step < run.steps ? StudiesPage::tr("%1 of %2").arg(run.step).arg(run.steps) : QString::number(run.step), share, share},
-           loss_cell(run.validation),
-           loss_cell(run.ood),
            {run.problem.isEmpty() ? job : QString(run.problem).replace(QLatin1Char('\n'), QLatin1Char(' ')),
             {},
             -1,
@@ -203,8 +203,8 @@ QWidget* StudiesPage::makeDetails() {
   details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   details_->setAccessibleName(tr("The selected study"));
   runs_ = new LinesTable(tr("Runs of the study"),
-                         {tr("Cell"), tr("Value"), tr("Seed"), tr("State"), tr("Step"), tr("Validation"), tr("OOD"), tr("Why")},
-                         {1, 2, 5, 6}, true, this);
+                         {tr("Cell"), tr("Value"), tr("Seed"), tr("Validation"), tr("OOD"), tr("State"), tr("Step"), tr("Why")},
+                         {1, 2, 3, 4}, true, this);
   tuning_ = new QListWidget(this);
   tuning_->setAccessibleName(tr("Tuning of the cells"));
   tuning_->setFrameShape(QFrame::NoFrame);
