@@ -42,6 +42,7 @@ struct RunList::Impl {
   int tick = 0;
   bool loading = true, dirty = false;
   int found = 0;                                      ///< directories of runs in the folder
+  bool studies = false;                               ///< stand in the folder
   bool search_halted = false, curves_halted = false;  ///< while more than was read is not wanted
   bool stale = false;                                 ///< other runs, settings or names; dirty alone: the same runs have more to show
   bool chosen_anew = false;                           ///< other ones of them may be shown
@@ -229,7 +230,11 @@ void RunList::Impl::watch(const QString& path) {
 
 RunList::RunList(const QString& folder, QObject* parent) : QAbstractListModel(parent), impl_(std::make_unique<Impl>(this)) {
   connect(&impl_->loader, &RunLoader::loaded, this, [this](const QList<LoadedDirectory>& loaded) { impl_->take(loaded); });
-  connect(&impl_->loader, &RunLoader::found, this, [this](int directories) { impl_->found = directories; });
+  connect(&impl_->loader, &RunLoader::found, this, [this](int directories, bool studies) {
+    impl_->found = directories;
+    impl_->dirty = impl_->dirty || impl_->studies != studies;
+    impl_->studies = studies;
+  });
   connect(&impl_->loader, &RunLoader::searched, this, [this](const QStringList& all) { impl_->searched(all); });
   connect(&impl_->ticker, &QTimer::timeout, this, [this] { impl_->on_tick(); });
   impl_->search_soon.setSingleShot(true);
@@ -253,6 +258,7 @@ void RunList::setFolder(const QString& folder) {
   impl_->loading = true;
   impl_->search_halted = impl_->curves_halted = false;
   impl_->found = 0;
+  impl_->studies = false;
   for (Entry& entry : impl_->entries)
     if (entry.run) impl_->retired.push_back(entry.run);
   impl_->entries.clear();
@@ -265,6 +271,8 @@ void RunList::setFolder(const QString& folder) {
 }
 
 bool RunList::loading() const { return impl_->loading; }
+
+bool RunList::besideStudies() const { return impl_->studies; }
 
 int RunList::unread() const {
   return static_cast<int>(std::count_if(impl_->entries.begin(), impl_->entries.end(), [&](const Entry& entry) {

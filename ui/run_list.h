@@ -53,8 +53,9 @@ class RunList : public QAbstractListModel {
   bool setData(const QModelIndex& index, const QVariant& value, int role) override;  ///< VisibleRole / Qt::CheckStateRole
   Qt::ItemFlags flags(const QModelIndex& index) const override;
 
-  bool loading() const;  ///< until the folder has been read for the first time
-  int unread() const;    ///< runs that are shown but whose curves are still being read
+  bool loading() const;        ///< until the folder has been read for the first time
+  bool besideStudies() const;  ///< the folder holds studies, whose runs are none of the list's
+  int unread() const;          ///< runs that are shown but whose curves are still being read
   ReadingProgress progress() const;
   /// Reads no more runs and curves than have been; runs that are at work are followed all the same. Until readOn(); curves also as soon as
   /// others are shown.

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "analysis/runs/run_origin.h"
+#include "analysis/studies/study_folder.h"
 #include "ui/threads/hand_over.h"
 #include "ui/threads/step_back.h"
 
@@ -22,10 +23,15 @@ bool looks_like_run(const QString& directory) {
   return QFileInfo::exists(directory + QStringLiteral("/run.json")) || QFileInfo::exists(directory + QStringLiteral("/journal.jsonl"));
 }
 
-/// Run directories one level deep with their cooldown branches, those mirrored from hosts, or the folder itself; newest first by the time
-/// the journal was begun.
-QStringList run_directories(const QString& folder) {
-  if (looks_like_run(folder)) return {QDir(folder).absolutePath()};
+struct InFolder {
+  QStringList runs;      ///< newest first by the time the journal was begun
+  bool studies = false;  ///< there are some
+};
+
+/// Run directories one level deep with their cooldown branches, those mirrored from hosts, or the folder itself.
+InFolder run_directories(const QString& folder) {
+  if (looks_like_run(folder)) return {{QDir(folder).absolutePath()}};
+  InFolder all;
   std::vector<std::pair<QDateTime, QString>> found;
   const auto add = [&](const QFileInfo& entry) {
     const QDateTime begun = QFileInfo(entry.absoluteFilePath() + QStringLiteral("/journal.jsonl")).birthTime();
@@ -35,7 +41,10 @@ QStringList run_directories(const QString& folder) {
     for (const QFileInfo& entry : QDir(parent).entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot)) {
       if (parent == folder && QFileInfo::exists(entry.absoluteFilePath() + QLatin1Char('/') + QLatin1String(kMirrorFile)))
         inner(entry.absoluteFilePath(), inner);
-      if (!looks_like_run(entry.absoluteFilePath())) continue;
+      if (!looks_like_run(entry.absoluteFilePath())) {
+        all.studies = all.studies || holds_study(entry.absoluteFilePath().toStdString());
+        continue;
+      }
       add(entry);
       const QDir branches(entry.absoluteFilePath() + QStringLiteral("/branches"));
       for (const QFileInfo& branch : branches.entryInfoList(QDir::Dirs | QDir::NoDotAndDotDot))
@@ -44,9 +53,8 @@ QStringList run_directories(const QString& folder) {
   };
   look_inside(folder, look_inside);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  QStringList directories;
-  for (const auto& [begun, directory] : found) directories << directory;
-  return directories;
+  for (const auto& [begun, directory] : found) all.runs << directory;
+  return all;
 }
 
 constexpr double kPatience = 60;  // seconds in which what another machine wrote, or a copy brings, arrives
@@ -155,8 +163,8 @@ QList<LoadedDirectory> RunLoader::news_of(const std::vector<SharedRun>& runs, in
 }
 
 void RunLoader::work(const QString& folder, const QHash<QString, QDateTime>& known, const std::vector<SharedRun>& runs, int generation) {
-  const QStringList directories = run_directories(folder);
-  post(generation, [this, count = static_cast<int>(directories.size())] { Q_EMIT found(count); });
+  const auto [directories, studies] = run_directories(folder);
+  post(generation, [this, count = static_cast<int>(directories.size()), beside = studies] { Q_EMIT found(count, beside); });
   QList<LoadedDirectory> batch;
   QElapsedTimer clock;
   clock.start();
@@ -175,9 +183,9 @@ void RunLoader::work(const QString& folder, const QHash<QString, QDateTime>& kno
   deliver();
   batch = news_of(runs, generation);
   deliver();
-  post(generation, [this, directories] {
+  post(generation, [this, all = directories] {
     searching_ = false;
-    Q_EMIT searched(directories);
+    Q_EMIT searched(all);
   });
 }
 

@@ -40,7 +40,7 @@ class RunLoader : public QObject {
   void cancel();
 
  Q_SIGNALS:
-  void found(int directories);  ///< so many a search is going through
+  void found(int directories, bool studies);  ///< so many a search is going through; whether studies stand beside them
   void loaded(const QList<saccade::ui::LoadedDirectory>& directories);
   void searched(const QStringList& directories);  ///< all run directories there, newest first
 

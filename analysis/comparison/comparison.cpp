@@ -44,15 +44,10 @@ Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tu
   return untuned(*seeds.front());
 }
 
-json::json_pointer pointer_of(std::string setting) {
-  std::replace(setting.begin(), setting.end(), '.', '/');
-  return json::json_pointer("/" + setting);
-}
-
 /// Whether the runs have the best value of a search that is done.
 bool at_best(const std::vector<const Run*>& seeds, const Tuning& tuning) {
   return tuning.state == Tuning::State::tuned && tuning.best && std::all_of(seeds.begin(), seeds.end(), [&](const Run* run) {
-           return run->experiment().value(pointer_of(tuning.setting), json()) == *tuning.best;
+           return run->experiment().value(setting_pointer(tuning.setting), json()) == *tuning.best;
          });
 }
 
@@ -197,7 +192,7 @@ void warn_of_training(std::vector<std::string>& warnings, const std::vector<cons
   for (const Run* run : runs)
     for (const auto& [key, value] : run->experiment().at("training").items()) pointers.insert(json::json_pointer("/training") / key);
   for (const Condition& condition : kConditions) pointers.erase(json::json_pointer(condition.pointer));
-  if (!searched.empty()) pointers.erase(pointer_of(searched));
+  if (!searched.empty()) pointers.erase(setting_pointer(searched));
   const auto shown = [](const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
   for (const json::json_pointer& pointer : pointers) {
     const json usual = runs.front()->experiment().value(pointer, json());

@@ -22,6 +22,11 @@ std::string words_for(const std::string& setting) { return setting == "training.
 
 }  // namespace
 
+nlohmann::json::json_pointer setting_pointer(std::string setting) {
+  std::replace(setting.begin(), setting.end(), '.', '/');
+  return nlohmann::json::json_pointer("/" + setting);
+}
+
 std::string plain_number(double value) {
   std::array<char, 32> text{};
   const bool whole = std::abs(value) < 1e9 && value == std::floor(value);

@@ -40,6 +40,9 @@ const char* to_string(Tuning::State state);
 std::string describe(const Tuning& tuning);
 nlohmann::json to_json(const Tuning& tuning);
 
+/// Where a config has a setting: "/training/learning_rate" of "training.learning_rate".
+nlohmann::json::json_pointer setting_pointer(std::string setting);
+
 /// As few digits as tell it: "0.003".
 std::string plain_number(double value);
 

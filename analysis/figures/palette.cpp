@@ -74,8 +74,6 @@ std::pair<std::string, std::string> first_start(const RunGroup& group) {
 
 Colour architecture_colour(const std::string& title, size_t unknown) { return shades_of(title, unknown).front(); }
 
-bool has_own_hue(const std::string& title) { return family(title); }
-
 std::string_view hue_title(const std::string& title) {
   const Known* known = family(title);
   return known ? known->title : std::string_view();

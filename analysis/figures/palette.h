@@ -13,10 +13,7 @@ namespace saccade {
 /// ("Transformer++ window 64" is a Transformer++); others get one of a few more by `unknown`, their number among those not known.
 Colour architecture_colour(const std::string& title, size_t unknown = 0);
 
-/// Whether an architecture has a hue of its own.
-bool has_own_hue(const std::string& title);
-
-/// The known architecture whose hue a title has: "Transformer++" of "Transformer++ window 64". Empty: none.
+/// The known architecture whose hue a title has: "Transformer++" of "Transformer++ window 64". Empty: it has no hue of its own.
 std::string_view hue_title(const std::string& title);
 
 /// The look of the n-th setting of one architecture: five shades of its hue, then the next marker. No shade comes near another

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "analysis/comparison/tuning.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/decoder.h"
@@ -34,9 +35,7 @@ class Knob {
   /// `solved`: assignments of the knobs before.
   Knob(const EqualCell& cell, StudyEqual::What what, std::string setting, const std::vector<std::string>& solved)
       : cell_(cell), what_(what), setting_(std::move(setting)), solved_(solved) {
-    std::string path = "/" + setting_;
-    std::replace(path.begin(), path.end(), '.', '/');
-    const Json::json_pointer pointer(path);
+    const Json::json_pointer pointer = setting_pointer(setting_);
     const Json resolved = to_json(cell_.parse(solved_));
     value_ = resolved.contains(pointer) ? resolved.at(pointer) : cell_.written.value(pointer, Json());
     width_ = resolved.value(Json::json_pointer("/architecture/width"), int64_t{64});

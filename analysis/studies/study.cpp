@@ -402,9 +402,7 @@ Study load_study(const fs::path& file, const std::vector<std::string>& overrides
     Json config = Json::object();  // of one value: its dotted name is its path
     apply_override(config, assignment);
     const std::string name = assignment.substr(0, assignment.find('='));
-    std::string path = "/" + name;
-    std::replace(path.begin(), path.end(), '.', '/');
-    object["set"][name] = config.at(Json::json_pointer(path));
+    object["set"][name] = config.at(setting_pointer(name));
   }
   return parse_study(object.dump(), file.string(), file.stem().string());
 }

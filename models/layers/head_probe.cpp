@@ -99,7 +99,7 @@ HeadProbe::Read<double> HeadProbe::of_weights(const Tape& tape, const Shape& bht
   int64_t at_once = 1;
   if (tape.device().engine == Engine::cuda) {
     const int64_t longest = std::max(bht[2], probe_.longest());
-    at_once = std::clamp<int64_t>(kMostWeightBytes / (4 * bht[1] * longest * longest), 1, bht[0]);
+    at_once = std::clamp<int64_t>(std::min(kMostWeightBytes / (4 * longest * longest), kMostMaps) / bht[1], 1, bht[0]);
   }
   std::vector<Read<double>> pieces;
   for (int64_t b = 0; b < bht[0]; b += at_once) {

@@ -30,15 +30,15 @@ class HeadProbe {
   void heads(const std::string& name, const std::string& unit, const Tensor& heads);
 
   /// `distance` (tokens back, weighted) and `outside_256` (share of weight further back than the last 256 positions) from
-  /// the weights of some sequences, [sequences · H, T, T]. On a GPU they are made of as many sequences at once as take kMostWeightBytes, on
-  /// a CPU, where a launch costs nothing, of one. Left out for sequences longer than kLongestWeights.
+  /// the weights of some sequences, [sequences · H, T, T]. On a GPU they are made of as many sequences at once as take kMostWeightBytes,
+  /// and kMostMaps, on a CPU, where a launch costs nothing, of one. Left out for sequences longer than kLongestWeights.
   using Weights = std::function<Tensor(const Sequences&)>;
   void reads(Tape& tape, const Shape& bht, const Weights& weights);
   /// The same for weights of any sign, from |w| of each query made to sum to one; and the entropy of that (`entropy`,
   /// `entropy_normalized`). Queries without any weight are left out.
   void signed_reads(Tape& tape, const Shape& bht, const Weights& weights);
   static constexpr int64_t kLongestWeights = 2048;
-  static constexpr int64_t kMostWeightBytes = int64_t{256} << 20;
+  static constexpr int64_t kMostWeightBytes = int64_t{256} << 20, kMostMaps = 65535;  ///< blocks along y of a launch
 
   /// What is wanted of weights: `entropy` and reads, and the map `weights`.
   void weights(Tape& tape, const Tensor& entropy, const Weights& weights);

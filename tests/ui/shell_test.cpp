@@ -362,8 +362,7 @@ class ShellTest : public QObject {
     QVERIFY(!to_studies());
     std::filesystem::create_directories(folder.filePath(QStringLiteral("grid/runs")).toStdString());
     std::ofstream(folder.filePath(QStringLiteral("grid/study.json")).toStdString()) << "{}";
-    window.showPage(QStringLiteral("runs"));
-    QVERIFY(to_studies());
+    QTRY_VERIFY_WITH_TIMEOUT(to_studies(), 10000);
     to_studies()->click();
     QVERIFY(!empty->isVisible());
     window.showPage(QStringLiteral("runs"));

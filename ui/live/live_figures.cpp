@@ -73,7 +73,7 @@ DrawnSet calm_set(const DrawnSet& drawn, const DrawnRuns& focus) {
     const std::string& architecture = each.seeds.front()->info().title;
     auto mean = std::find_if(means.begin(), means.end(), [&](const DrawnRuns& m) { return m.label == architecture; });
     if (mean == means.end()) {
-      const Colour colour = has_own_hue(architecture) ? architecture_colour(architecture) : each.colour;
+      const Colour colour = hue_title(architecture).empty() ? each.colour : architecture_colour(architecture);
       mean = means.insert(mean, {architecture, colour, Marker::circle, Dash::solid, {}});
     }
     mean->seeds.insert(mean->seeds.end(), each.seeds.begin(), each.seeds.end());

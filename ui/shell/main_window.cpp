@@ -4,7 +4,6 @@
 #include <QCloseEvent>
 #include <QCoreApplication>
 #include <QDir>
-#include <QDirIterator>
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QGuiApplication>
@@ -20,7 +19,6 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "analysis/studies/study_folder.h"
 #include "ui/mirror_keeper.h"
 #include "ui/page.h"
 #include "ui/run_actions.h"
@@ -39,15 +37,6 @@ constexpr int layout_version = 1;                   // of docks and bars; raise 
 
 QString startedText(const QString& directory) {
   return MainWindow::tr("%1 was started. It goes on when this window is closed.").arg(QFileInfo(directory).fileName());
-}
-
-/// Whether one of the folder's first folders is a study's.
-bool holds_studies(const QString& folder) {
-  constexpr int kMost = 200;  // looked at, so that a slow disk does not hold the window up
-  QDirIterator folders(folder, QDir::Dirs | QDir::NoDotAndDotDot);
-  for (int i = 0; i < kMost && folders.hasNext(); ++i)
-    if (holds_study(folders.next().toStdString())) return true;
-  return false;
 }
 }  // namespace
 
@@ -141,7 +130,7 @@ void MainWindow::showCurrent() {
   if (chosen == all.end()) return;
   if (chosen->needs_runs && session_.runs()->rowCount() == 0) {
     const QString folder = session_.runs()->folder();
-    const bool loading = session_.runs()->loading(), studies = !loading && holds_studies(folder);
+    const bool loading = session_.runs()->loading(), studies = !loading && session_.runs()->besideStudies();
     empty_->setText(loading   ? tr("Reading %1 …").arg(folder)
                     : studies ? tr("The folder %1 holds studies, and no run beside them. The page Studies opens their runs.").arg(folder)
                               : tr("The folder %1 holds no runs. Configure one and start it, or open a folder that has some.").arg(folder));
