@@ -1,7 +1,8 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+
+#include "models/json.h"
 
 namespace saccade {
 

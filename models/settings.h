@@ -1,11 +1,11 @@
 #pragma once
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/engine/error.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -33,6 +33,11 @@ deny ui 'cuda::|#include "kernels/engine/(captured_graph|cuda_)'
 found=$(grep -rnE 'waitForDone\(|[Pp]ool(_|\(\)|Instance\(\))?(\.|->)start\(|QMetaObject::invokeMethod\($' ui --include='*.h' --include='*.cpp' |
   grep -v '^ui/threads/hand_over.h:')
 [ -z "$found" ] || { echo "$found"; fail=1; }
+# Numbers in JSON are converted with a look at them.
+for room in models analysis ui app tests; do
+  found=$(grep -rn '#include <nlohmann/json.hpp>' $room --include='*.h' --include='*.cpp' | grep -v '^models/json.h:')
+  [ -z "$found" ] || { echo "$found"; echo "include models/json.h"; fail=1; }
+done
 # Network file systems (docs/cluster.md): locks are asked for where their absence is an answer, nothing maps files but the reader of corpora
 # and token stores, which are never written in place, and no database lies on a disk.
 for room in kernels models analysis ui app; do

@@ -7,11 +7,11 @@
 #include <QRegularExpression>
 #include <QUrl>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analysis/remote/mirror.h"
 #include "analysis/runs/run_origin.h"
 #include "analysis/training/training_run.h"
+#include "models/json.h"
 #include "ui/files/write_file.h"
 #include "ui/program_call.h"
 #include "ui/run_list.h"

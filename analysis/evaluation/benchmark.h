@@ -1,12 +1,12 @@
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/engine/error.h"
 #include "kernels/engine/tape.h"
 #include "models/config/config.h"
+#include "models/json.h"
 #include "models/training/ranks.h"
 
 namespace saccade {

@@ -1,7 +1,7 @@
 #pragma once
-#include <nlohmann/json.hpp>
 
 #include "analysis/evaluation/benchmark.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -2,13 +2,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/comparison/comparison.h"
 #include "analysis/runs/run.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -24,7 +24,7 @@ double log_sum_exp(const std::vector<double>& values) {
 /// Heads that a layer may report, at least; where it says nothing, one.
 int64_t heads_of(const nlohmann::json& layer) {
   const auto heads = layer.find("heads");
-  return heads != layer.end() && heads->is_number_integer() ? heads->get<int64_t>() : 1;
+  return heads != layer.end() ? whole_number<int64_t>(*heads).value_or(1) : 1;
 }
 
 /// Whether a model takes sequences of that length: tried on the device that only plans.

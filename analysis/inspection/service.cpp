@@ -27,11 +27,11 @@ class Parameters {
   int64_t number(const char* key, int64_t least, int64_t most, std::optional<int64_t> usual = {}) const {
     if (!values_.contains(key) && usual) return *usual;
     const Json& value = at(key);
-    const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > (uint64_t{1} << 62));
-    if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+    const auto whole = whole_number<int64_t>(value);
+    if (!whole || *whole < least || *whole > most)
       throw UsageError(std::string(key) + " is " + value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40) + "; expected " +
                        std::to_string(least) + " to " + std::to_string(most));
-    return value.get<int64_t>();
+    return *whole;
   }
   std::string text(const char* key) const {
     const Json& value = at(key);

@@ -1,10 +1,10 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "analysis/inspection/inspector.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "models/json.h"
 #include "models/probe.h"
 #include "models/training/trainer.h"
 

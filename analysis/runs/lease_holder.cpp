@@ -12,12 +12,12 @@
 #include <ctime>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 
 #include "analysis/runs/run_lock.h"
 #include "analysis/slurm/slurm_jobs.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace {

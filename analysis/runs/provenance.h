@@ -1,5 +1,5 @@
 #pragma once
-#include <nlohmann/json.hpp>
+#include "models/json.h"
 
 namespace saccade {
 

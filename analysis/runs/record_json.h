@@ -1,7 +1,7 @@
 #pragma once
-#include <nlohmann/json.hpp>
 
 #include "analysis/runs/run_records.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "analysis/runs/column.h"
 #include "analysis/runs/run_notes.h"
 #include "analysis/runs/run_records.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -1,13 +1,13 @@
 #include "analysis/runs/run_notes.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/small_files.h"
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace {

@@ -1,9 +1,10 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "models/json.h"
 
 namespace saccade {
 

@@ -44,7 +44,7 @@ class Knob {
   bool is_there() const { return !value_.is_null(); }
 
   int64_t start() const {
-    if (!value_.is_number_integer())
+    if (!whole_number<int64_t>(value_))
       throw UsageError("/equal/by names " + setting_ + ", which is " + value_.dump() + "; expected an integer setting");
     return value_ > 0 ? value_.get<int64_t>() : 4 * width_;  // 0: chosen by the architecture
   }

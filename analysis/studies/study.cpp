@@ -224,9 +224,10 @@ std::vector<int64_t> read_seeds(const Json& file) {
   if (!seeds.is_array() || seeds.empty()) refuse("/seeds", seeds, "a list of integers, like [1, 2, 3]");
   std::vector<int64_t> list;
   for (const Json& seed : seeds) {
-    if (!seed.is_number_integer()) refuse("/seeds", seeds, "a list of integers, like [1, 2, 3]");
-    if (std::find(list.begin(), list.end(), seed.get<int64_t>()) != list.end()) refuse("/seeds", seeds, "each seed once");
-    list.push_back(seed);
+    const auto whole = whole_number<int64_t>(seed);
+    if (!whole) refuse("/seeds", seeds, "a list of integers, like [1, 2, 3]");
+    if (std::find(list.begin(), list.end(), *whole) != list.end()) refuse("/seeds", seeds, "each seed once");
+    list.push_back(*whole);
   }
   return list;
 }
@@ -251,11 +252,11 @@ void read_bound(const Json& object, StudyTuning& tuning) {
 /// "seed": one, "seeds": several; the study's first where neither is given.
 std::vector<int64_t> read_tuning_seeds(const Json& object, const std::vector<int64_t>& of_study) {
   if (object.contains("seed") && object.contains("seeds")) throw UsageError("/tuning has \"seed\" and \"seeds\"; expected one of them");
-  if (object.contains("seed") && !object.at("seed").is_number_integer()) refuse("/tuning/seed", object.at("seed"), "an integer");
+  if (object.contains("seed") && !whole_number<int64_t>(object.at("seed"))) refuse("/tuning/seed", object.at("seed"), "an integer");
   if (object.contains("seed")) return {object.at("seed").get<int64_t>()};
   if (!object.contains("seeds")) return {of_study.front()};
   const Json& seeds = object.at("seeds");
-  const auto is_integer = [](const Json& seed) { return seed.is_number_integer(); };
+  const auto is_integer = [](const Json& seed) { return whole_number<int64_t>(seed).has_value(); };
   if (!seeds.is_array() || seeds.empty() || !std::all_of(seeds.begin(), seeds.end(), is_integer) ||
       std::set<Json>(seeds.begin(), seeds.end()).size() != seeds.size())
     refuse("/tuning/seeds", seeds, "integers, each once");
@@ -320,7 +321,7 @@ StudyEvaluation read_evaluation(const Json& file) {
   check_known_keys(object, {"split", "tokens", "paired_error"}, "/evaluations");
   if (object.contains("split")) evaluation.split = choice_of(object.at("split"), "/evaluations/split", {"validation", "test"});
   const Json& tokens = required(object, "tokens", "/evaluations", "tokens of every domain");
-  if (!tokens.is_number_integer() || tokens < 1) refuse("/evaluations/tokens", tokens, "a positive integer");
+  if (whole_number<int64_t>(tokens).value_or(0) < 1) refuse("/evaluations/tokens", tokens, "a positive integer");
   evaluation.tokens = tokens;
   if (!object.contains("paired_error")) return evaluation;
   const Json& error = object.at("paired_error");

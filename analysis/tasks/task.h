@@ -2,9 +2,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "models/json.h"
 
 namespace saccade {
 

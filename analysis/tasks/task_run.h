@@ -2,13 +2,13 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "analysis/tasks/answers.h"
 #include "analysis/tasks/scoring.h"
 #include "models/config/config.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -126,9 +126,9 @@ Divergence record_divergence(Trainer& trainer, const StepRecord& step, const fs:
 uint64_t diverged_position(const fs::path& directory, int64_t step) {
   const fs::path path = file_of(directory, step);
   const auto record = read_sealed_json(path);
-  if (!record.is_object() || !record.contains("data_position") || !record["data_position"].is_number_unsigned())
-    throw DataError(path.string() + " is damaged: no data position");
-  return record["data_position"];
+  const auto position = whole_number<uint64_t>(record.value("data_position", nlohmann::json()));
+  if (!position) throw DataError(path.string() + " is damaged: no data position");
+  return *position;
 }
 
 std::string way_back(const fs::path& directory) {

@@ -14,7 +14,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -25,6 +24,7 @@
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
 #include "models/config_text.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -2,10 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "models/json.h"
 
 namespace saccade::cli {
 

@@ -1,11 +1,11 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "analysis/launchers/launcher.h"
 #include "analysis/studies/study_folder.h"
+#include "models/json.h"
 
 namespace saccade::cli {
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "models/json.h"
 #include "models/layers/block_model.h"
 #include "models/mixer.h"
 #include "models/settings.h"

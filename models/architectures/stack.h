@@ -1,8 +1,8 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "models/json.h"
 #include "models/mixer.h"
 #include "models/settings.h"
 

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/local_text.h"
 #include "models/corpus/tasks.h"
 #include "models/corpus/token_shards.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

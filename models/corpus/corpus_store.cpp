@@ -1,11 +1,11 @@
 #include "models/corpus/corpus_store.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
 #include "models/config_text.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

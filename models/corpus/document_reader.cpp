@@ -1,12 +1,12 @@
 #include "models/corpus/document_reader.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/parquet_rows.h"
 #include "models/corpus/utf8.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "kernels/engine/error.h"
@@ -10,6 +9,7 @@
 #include "models/corpus/seen_documents.h"
 #include "models/corpus/tasks.h"
 #include "models/corpus/utf8.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernels/engine/error.h"
@@ -12,6 +11,7 @@
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/local_sources.h"
 #include "models/corpus/utf8.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace fs = std::filesystem;

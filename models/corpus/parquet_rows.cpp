@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/engine/error.h"
+#include "models/json.h"
 
 #ifdef SACCADE_PARQUET
 #include <arrow/api.h>
@@ -10,8 +11,6 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
-
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/interruption.h"
 #endif

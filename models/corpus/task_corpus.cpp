@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/tasks.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace {

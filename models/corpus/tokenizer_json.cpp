@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernels/engine/error.h"
@@ -10,6 +9,7 @@
 #include "models/corpus/sha256.h"
 #include "models/corpus/unigram_scores.h"
 #include "models/corpus/utf8.h"
+#include "models/json.h"
 
 namespace saccade {
 namespace {

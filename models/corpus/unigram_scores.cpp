@@ -4,7 +4,8 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
+
+#include "models/json.h"
 
 namespace saccade {
 namespace {

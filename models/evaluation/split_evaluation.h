@@ -1,9 +1,9 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "models/evaluation/evaluation_pass.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -1,11 +1,11 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/ops/adamw/adamw.h"
+#include "models/json.h"
 #include "models/model.h"
 #include "models/settings.h"
 

@@ -1,12 +1,12 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/engine/random.h"
 #include "models/corpus/corpus.h"
+#include "models/json.h"
 #include "models/settings.h"
 
 namespace saccade {

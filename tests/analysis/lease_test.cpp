@@ -7,10 +7,10 @@
 #include <QtTest>
 #include <csignal>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "analysis/runs/run_lock.h"
+#include "models/json.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {

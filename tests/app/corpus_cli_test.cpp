@@ -1,6 +1,5 @@
 #include <QtTest>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 namespace saccade::test {
 
@@ -111,3 +110,4 @@ class CorpusCliTest : public QObject {
 
 QTEST_GUILESS_MAIN(saccade::test::CorpusCliTest)
 #include "corpus_cli_test.moc"
+#include "models/json.h"

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "models/json.h"
 #include "tests/support/instrumented.h"
 #include "tests/support/tiny_run.h"
 

@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/parallel.h"
 #include "kernels/engine/transfer.h"
+#include "models/json.h"
 #include "tests/support/op_checks.h"
 
 namespace saccade::test {

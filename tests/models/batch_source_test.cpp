@@ -1,13 +1,13 @@
 #include <QtTest>
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/permutation.h"
+#include "models/json.h"
 
 namespace saccade::test {
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernels/engine/error.h"
@@ -15,6 +14,7 @@
 #include "models/corpus/crc32c.h"
 #include "models/corpus/permutation.h"
 #include "models/corpus/sha256.h"
+#include "models/json.h"
 
 namespace saccade::test {
 

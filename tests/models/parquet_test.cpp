@@ -1,12 +1,12 @@
 #include <QtTest>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/disk.h"
 #include "models/corpus/parquet_rows.h"
+#include "models/json.h"
 
 namespace saccade::test {
 namespace fs = std::filesystem;

@@ -1,11 +1,11 @@
 #include <QtTest>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
+#include "models/json.h"
 
 namespace saccade::test {
 namespace fs = std::filesystem;

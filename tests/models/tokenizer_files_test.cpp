@@ -1,7 +1,6 @@
 #include <QtTest>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "kernels/engine/error.h"
@@ -10,6 +9,7 @@
 #include "models/corpus/piece_tokenizer.h"
 #include "models/corpus/unigram_scores.h"
 #include "models/corpus/vocabulary.h"
+#include "models/json.h"
 
 namespace saccade::test {
 namespace fs = std::filesystem;

@@ -1,13 +1,13 @@
 #include <QtTest>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/error.h"
 #include "kernels/engine/random.h"
 #include "models/corpus/corpus.h"
 #include "models/corpus/corpus_store.h"
 #include "models/corpus/utf8.h"
+#include "models/json.h"
 
 namespace saccade::test {
 namespace fs = std::filesystem;

@@ -1,9 +1,9 @@
 #include <QtTest>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "kernels/engine/transfer.h"
+#include "models/json.h"
 #include "models/training/trainer.h"
 #include "models/training/training_step.h"
 

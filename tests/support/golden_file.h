@@ -1,11 +1,11 @@
 #pragma once
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "models/json.h"
 #include "tests/support/compare.h"
 
 namespace saccade::test {

@@ -1,8 +1,9 @@
 #pragma once
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "models/json.h"
 
 namespace saccade::test {
 

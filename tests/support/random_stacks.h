@@ -1,11 +1,11 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/engine/random.h"
 #include "models/architectures/registry.h"
+#include "models/json.h"
 
 /// Hybrid stacks drawn from the registry with a fixed seed, the same list for the CPU's tests and for those on GPUs (no Qt here).
 namespace saccade::test {

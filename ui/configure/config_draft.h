@@ -1,10 +1,10 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/json.h"
 #include "models/settings.h"
 
 namespace saccade {

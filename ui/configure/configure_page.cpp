@@ -54,8 +54,8 @@ QToolButton* view_button(const QString& id, const QString& text, const QString& 
 /// Of sequences, as far as the config says so.
 int64_t length_of(const nlohmann::json& config) {
   const nlohmann::json data = config.value("data", nlohmann::json::object());
-  const bool given = data.is_object() && data.contains("sequence_length") && data.at("sequence_length").is_number_integer();
-  return given ? data.at("sequence_length").get<int64_t>() : DataConfig{}.sequence_length;
+  const auto given = data.is_object() ? whole_number<int64_t>(data.value("sequence_length", nlohmann::json())) : std::nullopt;
+  return given.value_or(DataConfig{}.sequence_length);
 }
 
 }  // namespace

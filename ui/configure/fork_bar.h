@@ -1,8 +1,8 @@
 #pragma once
 #include <QFrame>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "models/json.h"
 #include "ui/configure/config_draft.h"
 
 class QComboBox;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
+
+#include "models/json.h"
 
 namespace saccade::ui {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 #include <QWidget>
-#include <nlohmann/json.hpp>
+
+#include "models/json.h"
 
 namespace saccade::ui {
 

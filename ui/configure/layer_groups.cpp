@@ -31,7 +31,7 @@ std::string text_at(const Json& object, const char* key) {
 
 int64_t repeat_of(const Json& group) {
   const auto repeat = group.find("repeat");
-  return repeat != group.end() && repeat->is_number_integer() ? std::max<int64_t>(0, repeat->get<int64_t>()) : 1;
+  return repeat != group.end() ? std::max<int64_t>(0, whole_number<int64_t>(*repeat).value_or(1)) : 1;
 }
 
 /// A plain architecture: its one group takes what belongs to the mixer, so that it keeps that when other groups come beside it.
@@ -108,7 +108,7 @@ LayerGroups LayerGroups::of(const Json& architecture) {
     if (!group.contains("repeat")) group["repeat"] = 1;
     stack.groups.push_back(group);
   }
-  if (architecture.contains("depth") && architecture.at("depth").is_number_integer()) stack.depth = architecture.at("depth");
+  if (architecture.contains("depth")) stack.depth = whole_number<int64_t>(architecture.at("depth")).value_or(stack.depth);
   if (stack.depth == stack.once()) stack.depth = 0;
   return stack;
 }

@@ -1,9 +1,9 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "analysis/figures/figure.h"
+#include "models/json.h"
 #include "models/settings.h"
 
 namespace saccade::ui {

@@ -232,8 +232,7 @@ void LayersView::showBlock() {
   mixer_->setCurrentIndex(mixer_->findData(QString::fromStdString(stack_.mixer(at))));
   const Json block = group.value("block", Json(""));
   block_->setCurrentIndex(block.is_string() ? block_->findData(QString::fromStdString(block.get<std::string>())) : -1);
-  const Json repeat = group.value("repeat", Json(1));
-  repeat_->setValue(repeat.is_number_integer() ? repeat.get<int>() : 1);
+  repeat_->setValue(whole_number<int>(group.value("repeat", Json(1))).value_or(1));
   showing_ = false;
   const std::vector<Setting> settings = settings_of_group(stack_, at);
   const std::string wanted = stack_.block(at) + "/" + stack_.mixer(at);

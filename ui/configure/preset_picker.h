@@ -1,8 +1,8 @@
 #pragma once
 #include <QToolButton>
 #include <functional>
-#include <nlohmann/json.hpp>
 
+#include "models/json.h"
 #include "ui/configure/presets.h"
 
 class QFrame;

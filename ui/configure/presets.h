@@ -1,7 +1,8 @@
 #pragma once
 #include <QList>
 #include <QString>
-#include <nlohmann/json.hpp>
+
+#include "models/json.h"
 
 namespace saccade::ui {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <QWidget>
-#include <nlohmann/json.hpp>
 
+#include "models/json.h"
 #include "ui/configure/config_draft.h"
 
 class QCheckBox;

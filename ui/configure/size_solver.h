@@ -1,8 +1,8 @@
 #pragma once
 #include <QWidget>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "models/json.h"
 #include "ui/latest_job.h"
 
 class QComboBox;

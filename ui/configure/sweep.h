@@ -1,8 +1,8 @@
 #pragma once
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "models/json.h"
 #include "ui/configure/config_draft.h"
 
 namespace saccade::ui {

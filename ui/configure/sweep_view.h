@@ -1,8 +1,8 @@
 #pragma once
 #include <QTemporaryDir>
 #include <QWidget>
-#include <nlohmann/json.hpp>
 
+#include "models/json.h"
 #include "ui/configure/config_draft.h"
 
 class QCheckBox;

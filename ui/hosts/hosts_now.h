@@ -1,7 +1,8 @@
 #pragma once
 #include <QString>
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include "models/json.h"
 
 namespace saccade::ui {
 

@@ -5,7 +5,8 @@
 #include <QTimer>
 #include <deque>
 #include <functional>
-#include <nlohmann/json.hpp>
+
+#include "models/json.h"
 
 class QProcess;
 

@@ -266,8 +266,9 @@ void TextChoice::restore(const QByteArray& state) {
   const auto number = [&](const char* key, QSpinBox* box) {
     const auto found = kept.find(key);
     const QSignalBlocker quiet(box);
-    if (found != kept.end() && found->is_number_integer())
-      box->setValue(static_cast<int>(std::clamp<int64_t>(*found, box->minimum(), box->maximum())));
+    if (found == kept.end()) return;
+    if (const auto kept_number = whole_number<int64_t>(*found))
+      box->setValue(static_cast<int>(std::clamp<int64_t>(*kept_number, box->minimum(), box->maximum())));
   };
   typed_->setPlainText(text("typed"));
   path_->setText(text("file"));

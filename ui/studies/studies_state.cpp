@@ -4,7 +4,6 @@
 #include <QDir>
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/launchers/launcher.h"
@@ -13,6 +12,7 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_origin.h"
 #include "models/config_text.h"
+#include "models/json.h"
 #include "ui/mirror_text.h"
 #include "ui/run_summary.h"
 
