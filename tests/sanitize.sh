@@ -10,7 +10,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_F
   "-DSACCADE_SANITIZE=$sanitizers" >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 programs=$(ctest --test-dir "$build" -N -R "$tests" | sed -n 's/^ *Test *#[0-9]*: //p')
 targets=$(for program in $programs; do ninja -C "$build" -t query "$program" >/dev/null 2>&1 && echo "$program"; done || true)
-ninja -C "$build" saccade saccade-workbench $targets
+ninja -C "$build" saccade saccade-workbench faulty_calls run_state run_follow network_files hang window_hand $targets
 here=$(pwd)
 export ASAN_OPTIONS="suppressions=$here/tests/support/asan.supp:detect_stack_use_after_return=1:strict_string_checks=1" UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$here/tests/support/lsan.supp:print_suppressions=0"

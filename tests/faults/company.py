@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from program import Figures, is_one_line, tiny_config
+from program import Figures, Program, is_one_line, tiny_config
 from scenarios import steps_recorded
 
 WRONG = "that did not do what they should"
@@ -26,7 +26,7 @@ class Checks:
 
 
 def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * Program.patience
     while not condition():
         if time.monotonic() > end:
             return False
@@ -62,7 +62,7 @@ def two_at_a_time(program):
     for process in both:
         if process.poll() is None:
             process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=20 * Program.patience)
     return checks.figures.ended()
 
 
@@ -104,10 +104,10 @@ def ends_in_time(checks, name, process, begun, limit=2.0, codes=(130,)):
     told = time.monotonic()
     process.terminate()
     try:
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=30 * Program.patience)
         seconds = time.monotonic() - told
         checks.slowest = max(checks.slowest, seconds)
-        checks.that(seconds <= limit and process.returncode in codes, f"{name}: {seconds:.1f} s, exit {process.returncode}: {err.decode()}")
+        checks.that(seconds <= limit * Program.patience and process.returncode in codes, f"{name}: {seconds:.1f} s, exit {process.returncode}: {err.decode()}")
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

@@ -37,6 +37,8 @@ def main():
     parser.add_argument("--workbench", type=pathlib.Path, help="saccade-workbench, for the battery window")
     parser.add_argument("--plugins", type=pathlib.Path, help="folder of generic/window_hand.so, likewise")
     parser.add_argument("--hang", type=pathlib.Path, help="hang.so, for the battery ranks")
+    parser.add_argument("--sanitizer", type=pathlib.Path, help="libasan.so or another runtime that the programs are linked with: loaded first, and time "
+                        "limits are ten times as long")
     parser.add_argument("--short", action="store_true", help="as a test: less than a minute each")
     parser.add_argument("--trials", type=int, help="instead of the number that is usual")
     parser.add_argument("--scenario", help="of kills and failing_calls, those whose names hold this")
@@ -54,6 +56,8 @@ def main():
     from program import Program
     for kinds in (scenarios.KILLED, scenarios.FAILING):
         kinds[:] = [kind for kind in kinds if not options.scenario or options.scenario in kind.name]
+    if options.sanitizer:
+        Program.sanitizer, Program.patience = options.sanitizer.resolve(), 10
     good = True
     for name in options.battery or BATTERIES:
         with tempfile.TemporaryDirectory(prefix="saccade-faults-") as folder:

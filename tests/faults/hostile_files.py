@@ -17,15 +17,17 @@ GIB = 1 << 30
 HDF5_WORDS = ("unreadable", "memory allocation failed for")  # said by HDF5 within the helper, whose limit is a quarter of a GiB
 
 
-def limited():
+def limited(memory):
     """Memory of the program and, by inheritance, of each helper: nothing may need more. Two threads, whose stacks count too."""
-    resource.setrlimit(resource.RLIMIT_DATA, (GIB, GIB))
+    if memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 
 
 def trial(program, figures, command, story, seconds=10):
     figures.trials += 1
-    result = program.run(command, seconds=seconds, preexec_fn=limited)
+    memory = None if program.sanitizer else GIB  # a sanitizer's own memory is terabytes, most of it never touched
+    result = program.run(command, seconds=seconds, preexec_fn=lambda: limited(memory))
     told = f"{story}: {' '.join(command)}: exit {result.code} after {result.seconds:.1f} s: {result.err[:300]}"
     if result.code == HANG:
         figures.fail(SLOW, told)

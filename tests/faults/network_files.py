@@ -15,7 +15,7 @@ import time
 
 import scenarios
 from company import Checks, wait_for
-from program import Figures, is_one_line, tiny_config
+from program import Figures, Program, is_one_line, tiny_config
 from scenarios import MUST_BE_ZERO, steps_recorded
 
 NO_LOCKS = {"ENOSYS": errno.ENOSYS, "ENOTSUPP": 524, "ENOLCK": errno.ENOLCK, "EOPNOTSUPP": errno.EOPNOTSUPP}
@@ -25,7 +25,7 @@ IN_USE = 5
 
 def network(program, **settings):
     """The environment of a process whose files lie on the network."""
-    env = program.environment() | {"LD_PRELOAD": str(program.network), "NET_UNDER": str(program.folder)}
+    env = program.environment() | program.preloading(program.network) | {"NET_UNDER": str(program.folder)}
     return env | {"NET_" + key: str(value) for key, value in settings.items()}
 
 
@@ -139,14 +139,14 @@ def leases(program, name):
     clock.write_text(str(SILENT))
     holder.send_signal(signal.SIGCONT)
     try:
-        _, err = holder.communicate(timeout=120)
+        _, err = holder.communicate(timeout=120 * Program.patience)
         err = err.decode(errors="replace")
         checks.that(holder.returncode == IN_USE and f"taken over by process {other.pid} on" in err, f"it woke up: {holder.returncode} {err}")
     except subprocess.TimeoutExpired:
         holder.kill()
         checks.that(False, "who lost its lease goes on")
     other.terminate()
-    other.communicate(timeout=60)
+    other.communicate(timeout=60 * Program.patience)
     state = program.run_state(run)
     good = "error" not in state and not state["lost"] and not state["damage"]
     checks.that(good, f"the journal after both: {state}")
@@ -163,8 +163,8 @@ def leases(program, name):
                 f"it did not wait for 180 s: {waiting.poll()}")
     told = time.monotonic()
     waiting.terminate()
-    _, err = waiting.communicate(timeout=30)
-    checks.that(waiting.returncode in (IN_USE, 130) and time.monotonic() - told < 10, f"SIGTERM while waiting: {waiting.returncode} {err.decode()}")
+    _, err = waiting.communicate(timeout=30 * Program.patience)
+    checks.that(waiting.returncode in (IN_USE, 130) and time.monotonic() - told < 10 * Program.patience, f"SIGTERM while waiting: {waiting.returncode} {err.decode()}")
     make_silent(lease)
     result = there.run(["evaluate", "held", "--task", "none-such"])
     again = there.start(["resume", "held"])
@@ -187,7 +187,7 @@ def leases(program, name):
     last = there.start(["resume", "held", "--take-over"])
     checks.that(wait_for(lambda: lease.exists() and json.loads(lease.read_text() or "{}").get("process") == last.pid, 60), "not taken over")
     last.terminate()
-    last.communicate(timeout=60)
+    last.communicate(timeout=60 * Program.patience)
     shutil.rmtree(run)
     return checks.figures.ended()
 
@@ -204,7 +204,7 @@ class Follower:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait(timeout=300)
+        self.process.wait(timeout=300 * Program.patience)
         self.thread.join()
         return self.lines
 
@@ -252,7 +252,7 @@ def late_bytes(program, trials, seed):
         for outline in (False, True):
             settings = {"HOST": "another", "LAG": chance.choice((5, 20, 80, 200)), "ZEROS": chance.randrange(2), "STALE": chance.choice((0, 7, 23))}
             followers.append((Follower(program, run, outline, network(program, **settings)), outline, settings))
-        _, err = writer.communicate(timeout=300)
+        _, err = writer.communicate(timeout=300 * Program.patience)
         if writer.returncode != 0:
             raise SystemExit(f"train: {writer.returncode} {err.decode()}")
         expected = program.run_state(run)
@@ -317,7 +317,7 @@ def mirrors(program, trials, seed):
         wait_for(lambda: (copy / "run.json").exists(), 60)
         outline = bool(chance.randrange(2))
         follower = Follower(program, copy, outline, program.environment())
-        _, err = writer.communicate(timeout=300)
+        _, err = writer.communicate(timeout=300 * Program.patience)
         mirror.stopping.set()
         mirror.join()
         figures.trials += 1

@@ -1,6 +1,7 @@
 """The real program with folders of its own, and what every battery needs: commands with a time limit, the library that makes file calls
 fail, what a run holds, and figures to print."""
 
+import copy
 import dataclasses
 import json
 import os
@@ -54,6 +55,8 @@ class Figures:
 
 
 class Program:
+    sanitizer, patience = None, 1  # the runtime of instrumented programs; all time limits are so many times as long
+
     def __init__(self, binary, library, run_state, folder):
         self.binary, self.library, self.run_state_program = binary, library, run_state
         self.run_follow_program, self.network = None, None  # what network_files needs
@@ -66,16 +69,23 @@ class Program:
 
     def at(self, folder):
         """The same program with other folders."""
-        other = Program(self.binary, self.library, self.run_state_program, folder)
-        other.run_follow_program, other.network = self.run_follow_program, self.network
+        other = copy.copy(self)
+        other.folder = pathlib.Path(folder).resolve()
+        other.folder.mkdir(parents=True, exist_ok=True)
         return other
+
+    def preloading(self, library):
+        """Variables that put a library before the C library's calls; a sanitizer's runtime wants to stand first."""
+        return {"LD_PRELOAD": ":".join(str(each) for each in (self.sanitizer, library) if each)}
 
     def environment(self, faults=None):
         env = {k: v for k, v in os.environ.items() if not k.startswith(("SACCADE_", "XDG_", "FAULT_", "HDF5_"))}
         env |= {"SACCADE_DATA": str(self.path("data")), "SACCADE_CACHE": str(self.path("cache")), "SACCADE_RUNS": str(self.path("runs")),
                 "PATH": "/usr/bin:/bin", "HOME": str(self.folder), "QT_QPA_PLATFORM": "offscreen"}
+        if self.sanitizer:  # a finding ends the process by a signal, which no battery takes for an answer
+            env |= {name: ":".join(filter(None, (env.get(name), "abort_on_error=1"))) for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS")}
         if faults is not None:
-            env |= {"LD_PRELOAD": str(self.library), "FAULT_UNDER": str(self.folder)}
+            env |= self.preloading(self.library) | {"FAULT_UNDER": str(self.folder)}
             env |= {"FAULT_" + key: str(value) for key, value in faults.items()}
         return env
 
@@ -88,7 +98,7 @@ class Program:
         began = time.monotonic()
         process = self.start(arguments, faults, **options)
         try:
-            out, err = process.communicate(timeout=kill_after if kill_after is not None else seconds)
+            out, err = process.communicate(timeout=kill_after if kill_after is not None else seconds * self.patience)
             code = process.returncode
         except subprocess.TimeoutExpired:
             process.kill()
@@ -104,7 +114,7 @@ class Program:
 
     def run_state(self, run):
         """What tests/faults/run_state.cpp says of a run; {"error": …} when it cannot be read."""
-        result = subprocess.run([self.run_state_program, run], capture_output=True, env=self.environment(), timeout=120)
+        result = subprocess.run([self.run_state_program, run], capture_output=True, env=self.environment(), timeout=120 * self.patience)
         if result.returncode not in (0, 3):
             return {"error": f"exit {result.returncode} {result.stderr.decode(errors='replace')}"}
         return json.loads(result.stdout)

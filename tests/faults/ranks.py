@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from program import Figures, tiny_config
+from program import Figures, Program, tiny_config
 from same_run import equal
 
 NOT_ENDED, NOT_NAMED, REFUSED, OTHER = "not ended within 30 s", "ended without the rank's name", "that could not be gone on with", "that ended with other bytes"
@@ -59,7 +59,7 @@ def disturb(program, process, chance, count, what, begun):
 def trial(program, figures, chance, expected):
     shutil.rmtree(program.path("parts"), ignore_errors=True)
     count, what = chance.choice((2, 3, 4)), chance.choice(("killed", "killed", "parent killed", "stopped", "hangs", "rank 0 hangs in a call"))
-    env = program.environment() | ({"LD_PRELOAD": str(program.hang), "HANG_AT": "poll" if "call" in what else "anywhere"} if "hangs" in what else {})
+    env = program.environment() | (program.preloading(program.hang) | {"HANG_AT": "poll" if "call" in what else "anywhere"} if "hangs" in what else {})
     command = [program.binary, "-q", "train", "case.json", "--out", "parts", "--ranks", str(count), "--rank-timeout", "2"]
     begun = time.monotonic()
     process = subprocess.Popen(command, env=env, cwd=program.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -84,12 +84,12 @@ def trial(program, figures, chance, expected):
 def ended_within(program, process, ranks, figures, story, name):
     began = time.monotonic()
     try:
-        error = process.communicate(timeout=LIMIT)[1]
+        error = process.communicate(timeout=LIMIT * Program.patience)[1]
     except subprocess.TimeoutExpired:
         figures.fail(NOT_ENDED, story)
         process.kill()
         error = process.communicate()[1]
-    while any(map(lives, ranks)) and time.monotonic() - began < LIMIT:
+    while any(map(lives, ranks)) and time.monotonic() - began < LIMIT * Program.patience:
         time.sleep(0.02)
     took = time.monotonic() - began
     if any(map(lives, ranks)):

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from program import Figures, copy_folder, tiny_config
+from program import Figures, Program, copy_folder, tiny_config
 
 RUNS_LOST, RUNS_ENDED, STUDIES = "runs lost", "runs that did not go on", "studies or queue entries lost"
 SESSION, FILES, PROCESSES, MIRROR = "sessions that cannot be read or gone on with", "kinds of files left", "processes left", "mirrors that are not as the host"
@@ -60,7 +60,7 @@ class Life:
         return [" done " in line for line in lines if line.endswith("\n")]
 
     def wait(self, seconds=60):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * Program.patience
         while len(self.did()) < len(self.orders) and time.monotonic() < end and self.process.poll() is None:
             time.sleep(0.02)
         return len(self.did()) == len(self.orders)
@@ -113,7 +113,7 @@ class World:
 
     def run(self, *arguments, there=False):
         result = subprocess.run([self.program.binary, "-q", *map(str, arguments)], env=self.environment() | (self.there if there else {}),
-                                cwd=self.folder, capture_output=True, text=True, timeout=120)
+                                cwd=self.folder, capture_output=True, text=True, timeout=120 * Program.patience)
         return result
 
     def queues(self, there):
@@ -225,7 +225,7 @@ def wait_for_instant(life, chance, longest):
     """At random: by the clock, or shortly behind one of the orders. Seconds since the start."""
     began, order = time.monotonic(), chance.randint(1, len(life.orders))
     by_clock, instant, behind = chance.random() < 0.3, chance.uniform(0.02, longest), chance.uniform(0, 0.4)
-    while life.process.poll() is None and time.monotonic() - began < (instant if by_clock else 30):
+    while life.process.poll() is None and time.monotonic() - began < (instant if by_clock else 30 * Program.patience):
         if not by_clock and len(life.did()) >= order:
             time.sleep(behind)
             break
@@ -267,7 +267,7 @@ def trial(world, figures, longest):
 
 
 def until(done, seconds):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * Program.patience
     while not done():
         if time.monotonic() > end:
             return False
