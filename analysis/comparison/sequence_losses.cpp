@@ -1,8 +1,10 @@
 #include "analysis/comparison/sequence_losses.h"
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
+#include "analysis/runs/run_info.h"
 #include "analysis/runs/sealed_json.h"
 #include "kernels/engine/error.h"
 #include "models/evaluation/evaluation_pass.h"
@@ -38,7 +40,8 @@ SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& 
   losses.step = count_of(evaluation, "step");
   losses.split = evaluation.at("split");
   for (const char* key : {"corpus_hash", "tokenizer_hash", "split", "packing"}) losses.text += evaluation.at(key).get<std::string>() + " ";
-  losses.text += std::to_string(count_of(evaluation, "sequence_length"));
+  losses.length = count_of(evaluation, "sequence_length");
+  losses.text += std::to_string(losses.length);
   for (const Json& domain : evaluation.at("domains")) {
     SequenceLosses::Domain& d = losses.domains[domain.at("domain")];
     d.ood = domain.at("ood"), d.loss = domain.at("loss");
@@ -55,6 +58,18 @@ SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& 
   throw DataError(origin + " is no evaluation: " + error.what());
 }
 
+bool is_whole_split(const SequenceLosses& losses, int64_t tokens) {
+  return std::all_of(losses.domains.begin(), losses.domains.end(), [&](const auto& named) {
+    return static_cast<int64_t>(named.second.by_sequence.size()) < tokens / std::max<int64_t>(1, losses.length);
+  });
+}
+
+int64_t tokens_for_error(int64_t tokens, double error, double goal) {
+  constexpr double kMost = 6;  // doublings: of few sequences the error itself is uncertain
+  const double doublings = std::isfinite(error) ? std::ceil(2 * std::log2(error / goal)) : 1;
+  return tokens << static_cast<int>(std::clamp(doublings, 1.0, kMost));
+}
+
 std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t step) {
   struct Known {
     fs::file_time_type written;
@@ -62,7 +77,7 @@ std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t
   };
   static std::mutex mutex;
   static std::map<std::string, Known> known;
-  const std::string file = run / "evaluations" / ("step-" + std::to_string(step) + ".validation.json");
+  const std::string file = run / kEvaluations / ("step-" + std::to_string(step) + ".validation.json");
   std::error_code missing;
   const fs::file_time_type written = fs::last_write_time(file, missing);
   if (missing) return {};

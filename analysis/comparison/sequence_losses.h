@@ -3,9 +3,10 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "models/json.h"
 
 namespace saccade {
 
@@ -19,7 +20,8 @@ struct SequenceLosses {
     std::vector<int64_t> targets;     ///< how many those are
   };
   int64_t step = 0;
-  std::string text;  ///< what the sequences are: equal texts are equal sequences
+  int64_t length = 0;  ///< tokens of a sequence, at most
+  std::string text;    ///< what the sequences are: equal texts are equal sequences
   std::string split;
   std::map<std::string, Domain> domains;
 };
@@ -27,6 +29,13 @@ struct SequenceLosses {
 /// From to_json(RunEvaluation), as files of `evaluations/` have it. Throws DataError naming `origin` when something is missing or is no
 /// number.
 SequenceLosses parse_sequence_losses(const nlohmann::json& evaluation, const std::string& origin);
+
+/// Whether no domain had as many sequences as `tokens` of every domain are: there is no more text.
+bool is_whole_split(const SequenceLosses& losses, int64_t tokens);
+
+/// Tokens of every domain, `tokens` doubled at least once, after which an error of `error` is likely to be at most `goal`: it falls with
+/// the root of their number.
+int64_t tokens_for_error(int64_t tokens, double error, double goal);
 
 /// The evaluation that a run made of the validation split when it ended (`training.final_evaluation_tokens`); null where it made none. A
 /// file is read once, as long as it does not change: the window compares the same runs again and again while a line is dragged. Throws

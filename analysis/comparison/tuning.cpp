@@ -54,6 +54,15 @@ Tuning judge_tuning(const std::string& setting, std::vector<TriedValue> tried) {
   return tuning;
 }
 
+double spread_of(const Tuning& tuning) {
+  std::vector<double> losses;
+  for (const TriedValue& each : tuning.tried)
+    if (std::isfinite(each.loss)) losses.push_back(each.loss);
+  if (losses.size() < 2) return std::nan("");
+  const auto [least, greatest] = std::minmax_element(losses.begin(), losses.end());
+  return (*greatest - *least) / *least;
+}
+
 Tuning untuned(const Run& run) {
   Tuning tuning{Tuning::State::untuned, "training.learning_rate", {}, {}, {}};
   const double rate = run.info().config.value(nlohmann::json::json_pointer("/training/learning_rate"), std::nan(""));

@@ -34,6 +34,9 @@ Tuning judge_tuning(const std::string& setting, std::vector<TriedValue> tried);
 /// A run of which only its own value is known.
 Tuning untuned(const Run& run);
 
+/// How far the losses of what was tried lie apart: (greatest − least) / least of the finite ones; NaN of fewer than two.
+double spread_of(const Tuning& tuning);
+
 const char* to_string(Tuning::State state);
 /// "tuned: 0.003 of 0.001, 0.003, 0.01", "edge: 0.01 of 0.003, 0.01; extend with 0.03", "untuned: one rate only (0.001)"; empty where
 /// nothing is known.

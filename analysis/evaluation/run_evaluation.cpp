@@ -105,16 +105,15 @@ SequenceLosses sequence_losses(const RunEvaluation& evaluation) { return parse_s
 PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& directories, RunEvaluationOptions options, double error,
                                 const EvaluationProgress& progress) {
   PairedEvaluation paired;
-  int64_t sequences = 0;
   for (;;) {
     paired.runs.clear(), paired.losses.clear();
     for (const auto& directory : directories) {
       paired.runs.push_back(evaluate_run(directory, options, progress));
       paired.losses.push_back(sequence_losses(paired.runs.back()));
     }
-    int64_t now = 0;
-    for (const DomainEvaluation& d : paired.runs.front().domains) now += d.sequences, paired.tokens = std::max(paired.tokens, d.tokens);
-    paired.whole_split = now == sequences;
+    for (const DomainEvaluation& d : paired.runs.front().domains) paired.tokens = std::max(paired.tokens, d.tokens);
+    const auto is_whole = [&](const SequenceLosses& losses) { return is_whole_split(losses, options.tokens); };
+    paired.whole_split = options.tokens > 0 && std::all_of(paired.losses.begin(), paired.losses.end(), is_whole);
     double largest = 0;
     for (size_t i = 1; i < paired.runs.size(); ++i)
       for (const bool ood : {false, true}) {
@@ -123,8 +122,7 @@ PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& direct
         largest = std::max(largest, std::isnan(d.error) ? std::numeric_limits<double>::infinity() : d.error);
       }
     if (paired.whole_split || largest <= error) return paired;
-    sequences = now;
-    options.tokens = 2 * std::max(options.tokens, paired.tokens);
+    options.tokens = tokens_for_error(std::max(options.tokens, paired.tokens), largest, error);
     if (progress.message)
       progress.message("the error of a difference is " + nlohmann::json(largest).dump() + " nats: evaluating on " +
                        std::to_string(options.tokens) + " tokens of every domain");

@@ -44,9 +44,9 @@ struct PairedEvaluation {
 /// The losses of every sequence, to be compared in pairs.
 SequenceLosses sequence_losses(const RunEvaluation& evaluation);
 
-/// Evaluates several runs as evaluate_run does, with twice the tokens again and again until the error of every difference to the first run
-/// is at most `error` nats, or the split ends. `options.tokens` are the first; 0: as while the first run trained. Throws what evaluate_run
-/// throws, and DataError where the runs' text or tokenizers differ.
+/// Evaluates several runs as evaluate_run does, with more and more tokens (tokens_for_error) until the error of every difference to the
+/// first run is at most `error` nats, or the split ends. `options.tokens` are the first; 0: as while the first run trained. Throws what
+/// evaluate_run throws, and DataError where the runs' text or tokenizers differ.
 PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& directories, RunEvaluationOptions options, double error,
                                 const EvaluationProgress& progress = {});
 

@@ -33,7 +33,8 @@ struct AgentOptions {
 ///     read    {"pieces": […]}                → read_pieces()
 ///     hash    {"file"}                       → sha256 of the whole
 ///     inspect {"run", "checkpoint", "session"}, inspect-line (body: a line), inspect-end → body: a line
-///     plan, start, fork, resume, stop, study, study-stop, study-resume, study-seeds, queue: AgentCommands
+///     plan, start, fork, resume, stop, study, study-stop, study-resume, study-seeds, study-evaluate,
+///     queue: AgentCommands
 ///
 /// "folder" is the number of a served folder, 0 where nothing is said. A body that is longer than one frame comes as several, all but the
 /// last with "part": true. What goes wrong is answered with "error", one line, and "code", as the command line would exit.

@@ -25,6 +25,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr double kBrief = 120, kLong = 1800;  ///< seconds: a command that only tells or submits; one that times steps
+constexpr int kEvaluating = 600;              ///< seconds, of a study's runs before the answer; it is asked again
 constexpr double kBeginning = 20;             ///< seconds that a run has to say why it does not begin
 
 /// A failure of a command, with the exit code that it had.
@@ -199,9 +200,10 @@ Frame AgentCommands::go_on_with_study(const ServedFolder& folder, const Json& re
   const std::string verb = request.at("ask").get<std::string>().substr(6);  // study-stop
   std::vector<std::string> words{"study", verb, folder.folder(request.at("study")).string()};
   if (verb == "resume") append(words, study_options(request));
+  if (verb == "evaluate") append(words, {"--seconds", std::to_string(kEvaluating)});
   if (verb == "seeds") append(words, {std::to_string(request.at("count").get<int64_t>())});
   for (const Json& cell : request.value("cells", Json::array())) append(words, {"--cell", cell.get<std::string>()});
-  return call(words, kBrief, request);
+  return call(words, verb == "evaluate" ? kLong : kBrief, request);
 }
 
 Frame AgentCommands::queue(const ServedFolder&, const Json& request) const {
@@ -219,8 +221,8 @@ Frame AgentCommands::queue(const ServedFolder&, const Json& request) const {
 }
 
 bool AgentCommands::knows(const std::string& ask) {
-  static const std::vector<std::string> kAll{"plan",  "start",      "fork",         "resume",      "stop",
-                                             "study", "study-stop", "study-resume", "study-seeds", "queue"};
+  static const std::vector<std::string> kAll{"plan",       "start",        "fork",        "resume",         "stop", "study",
+                                             "study-stop", "study-resume", "study-seeds", "study-evaluate", "queue"};
   return std::find(kAll.begin(), kAll.end(), ask) != kAll.end();
 }
 

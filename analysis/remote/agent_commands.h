@@ -1,10 +1,10 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "analysis/remote/frame.h"
 #include "analysis/remote/served_folder.h"
+#include "models/json.h"
 
 namespace saccade {
 

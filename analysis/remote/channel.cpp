@@ -177,7 +177,7 @@ Frame Channel::ask(Json head, std::string body, double seconds) {
   }
   if (whole.head.contains("error")) {
     const Json &error = whole.head["error"], code = whole.head.value("code", Json(1));
-    throw RemoteError(error.is_string() ? error.get<std::string>() : "the agent failed", code.is_number_integer() ? code.get<int>() : 1);
+    throw RemoteError(error.is_string() ? error.get<std::string>() : "the agent failed", whole_number<int>(code).value_or(1));
   }
   return whole;
 }
@@ -205,8 +205,8 @@ void Channel::read() {
   reader_.take({buffer.data(), static_cast<size_t>(got)});
   try {
     while (std::optional<Frame> frame = reader_.next()) {
-      const Json id = frame->head.value("id", Json());
-      const auto asked = id.is_number_integer() ? waiting_.find(id.get<int64_t>()) : waiting_.end();
+      const auto id = whole_number<int64_t>(frame->head.value("id", Json()));
+      const auto asked = id ? waiting_.find(*id) : waiting_.end();
       if (asked == waiting_.end()) continue;
       const auto then = asked->second;
       if (!frame->head.value("part", false)) waiting_.erase(asked);

@@ -4,13 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "analysis/remote/frame.h"
 #include "analysis/remote/host_profile.h"
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
+#include "models/json.h"
 
 namespace saccade {
 

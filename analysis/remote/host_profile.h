@@ -1,9 +1,9 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "models/json.h"
 #include "models/settings.h"
 
 namespace saccade {

@@ -1,7 +1,8 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include "models/json.h"
 
 namespace saccade {
 

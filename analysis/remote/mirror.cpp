@@ -65,15 +65,16 @@ void put_text(const fs::path& file, const std::string& text) {
   fs::rename(aside, file);
 }
 
-/// The run that a file is of.
+/// The run or study that a file is of.
 std::string run_of(const std::string& file) {
-  const fs::path parent = fs::path(file).parent_path();
-  return (parent.filename() == kCaptures || parent.filename() == kCheckpoints ? parent.parent_path() : parent).string();
+  const fs::path parent = fs::path(file).parent_path(), kind = parent.filename();
+  return (kind == kCaptures || kind == kCheckpoints || kind == kEvaluations ? parent.parent_path() : parent).string();
 }
 
 bool is_text(const std::string& name) { return name == "run.json" || name == "study.json" || name == "state.json"; }
 bool comes_by_itself(const Json& entry, const std::string& name) {
-  return name.starts_with("captures/") || (name == "results.h5" && entry.at("live").is_null());  // a live run's is written again and again
+  return name.starts_with("captures/") || name.starts_with("evaluations/") ||
+         (name == "results.h5" && entry.at("live").is_null());  // a live run's is written again and again
 }
 
 }  // namespace
@@ -289,9 +290,9 @@ bool Mirror::check_ended(Channel& channel) {
   return true;
 }
 
-/// Whether a file that is here is the one there. Captures and checkpoints are written once; what earlier processes fetched is compared.
+/// Whether a file that is here is the one there. What has its step in its name is written once; what earlier processes fetched is compared.
 bool Mirror::is_same(Channel& channel, const std::string& file, const std::string& version) {
-  if (!file.ends_with("results.h5") || versions_[file] == version) return true;
+  if (fs::path(file).filename().string().starts_with("step-") || versions_[file] == version) return true;
   const std::string there = channel.ask({{"ask", "hash"}, {"file", file}}).head.value("sha256", "");
   if (whole_hash(open_run_file(local(file), O_RDONLY)) != there) return false;
   versions_[file] = version;

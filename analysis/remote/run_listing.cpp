@@ -32,12 +32,21 @@ void add_file(Json& files, const fs::path& folder, const std::string& name) {
   files[name] = {static_cast<int64_t>(state.st_size), version.data()};
 }
 
+void add_evaluations(Json& files, const fs::path& folder) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder / kEvaluations, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(".") && name.ends_with(".json")) add_file(files, folder, std::string(kEvaluations) + "/" + name);
+  }
+}
+
 Json run_entry(const fs::path& folder) {
   Json files = Json::object();
   for (const char* name : {"run.json", "journal.jsonl", "results.h5", "log.txt"}) add_file(files, folder, name);
   for (const char* kind : {kCaptures, kCheckpoints})
     for (const int64_t step : step_files(folder, kind))
       add_file(files, folder, std::string(kind) + "/step-" + std::to_string(step) + ".h5");
+  add_evaluations(files, folder);
   const std::optional<LockHolder> holder = lock_holder(folder);
   const Json live = holder ? Json{{"process", holder->process}, {"host", holder->host}} : Json();
   return {{"kind", "run"}, {"live", live}, {"files", files}};
@@ -54,6 +63,7 @@ void list_folder(RunListing& listing, const fs::path& folder, const std::string&
   } else if (!inner && holds_study(folder)) {
     Json files = Json::object();
     for (const char* file : {"study.json", "state.json"}) add_file(files, folder, file);
+    add_evaluations(files, folder);
     listing[name] = {{"kind", "study"}, {"live", nullptr}, {"files", files}};
     list_runs(listing, folder / "runs", name + "/runs/", true);
   }

@@ -1,9 +1,9 @@
 #pragma once
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "analysis/remote/served_folder.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "kernels/engine/error.h"
+#include "models/json.h"
 
 namespace saccade {
 

@@ -30,6 +30,7 @@ std::vector<int64_t> step_files(const std::filesystem::path& directory, const ch
 
 inline constexpr const char* kCheckpoints = "checkpoints";
 inline constexpr const char* kCaptures = "captures";
+inline constexpr const char* kEvaluations = "evaluations";  ///< of a run at its end, step-500.validation.json; of a study, RUN.test.262144.json
 
 /// "2026-11-20T10:58:03Z"
 std::string utc_now();

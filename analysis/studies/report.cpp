@@ -548,6 +548,9 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
 }
 
 /// What keeps the numbers from being the answer.
+/// Where nothing was learned, or the setting does not matter, the best value is inside its grid by chance.
+constexpr double kFlat = 0.01;
+
 std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, const std::vector<LikeCells>& groups) {
   std::vector<std::string> remarks;
   if (!view.complete()) remarks.push_back("The study is not complete: runs are missing from these numbers.");
@@ -558,6 +561,9 @@ std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, c
     if (cell.tuning.state == Tuning::State::edge) edge.push_back(&cell);
     mid_schedule |= !cell.seeds.empty() && read_from(cell) != "branch ends";
     one_seed |= cell.seeds.size() == 1;
+    if (spread_of(cell.tuning) < kFlat)
+      remarks.push_back(cell.name + ": all values of " + cell.tuning.setting +
+                        " end within 1 % of each other, so that the best of them says little.");
     if (cell.missing > 0)
       remarks.push_back(cell.name + ": " + std::to_string(cell.missing) + " seeds are missing (not ended, or diverged).");
   }
@@ -626,7 +632,8 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
   StudyReport report;
   report.name = view.study.name, report.question = view.study.question, report.source = view.study.source;
   report.directory = view.directory.string();
-  const ReportNumbers numbers = report_numbers(view, say);
+  StudyEvaluations evaluations(view, say);
+  const ReportNumbers numbers = report_numbers(view, evaluations);
   const Cells& cells = numbers.cells;
   if (std::all_of(cells.begin(), cells.end(), [](const CellNumbers& cell) { return cell.seeds.empty(); }))
     throw DataError(view.directory.string() + ": no run of this study has ended that a report could show");

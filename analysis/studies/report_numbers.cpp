@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/evaluation/run_evaluation.h"
-#include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/runs/sealed_json.h"
 #include "analysis/studies/same_data.h"
 #include "kernels/engine/error.h"
 
@@ -51,34 +48,6 @@ void take_ends(SeedNumbers& seed, const std::vector<RunEnd>& ends) {
   seed.courses = courses_of_ends(ends);
 }
 
-using Say = std::function<void(const std::string&)>;
-
-/// The checkpoint at the end of a run, or of a cooldown branch of one.
-struct Ended {
-  std::string run, branch;
-  int64_t step = 0;
-};
-
-/// Its evaluation, made once.
-Json evaluation_of(const StudyView& view, const Ended& ended, int64_t tokens, const Say& say) {
-  const StudyEvaluation& wish = view.study.evaluation;
-  const fs::path folder = view.directory / "evaluations";
-  const fs::path part = ended.branch.empty() ? fs::path(ended.run) : fs::path(ended.run) / ended.branch;
-  std::string name = ended.branch.empty() ? ended.run : part.string();
-  std::replace(name.begin(), name.end(), '/', '.');
-  const fs::path file = folder / (name + "." + wish.split + "." + std::to_string(tokens) + ".json");
-  std::error_code none;
-  if (fs::exists(file, none))
-    if (Json known = read_sealed_json(file); known.contains("step") && known["step"] == ended.step) return known;
-  if (say) say("evaluating " + name + " on " + std::to_string(tokens) + " tokens of the " + wish.split + " split");
-  RunEvaluationOptions options;
-  options.split = wish.split == "test" ? Split::test : Split::validation, options.tokens = tokens;
-  const Json made = to_json(evaluate_run(view.directory / "runs" / part, options));
-  make_run_folder(folder);
-  write_sealed_json(file, made);
-  return made;
-}
-
 void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
   seed.losses = parse_sequence_losses(evaluation, "the evaluation of " + seed.run);
   for (const auto& [name, domain] : seed.losses->domains)
@@ -90,23 +59,23 @@ void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
 }
 
 /// In place of what branches recorded at their ends.
-void take_branch_ends(const StudyView& view, SeedNumbers& seed, int64_t tokens, const Say& say) {
+void take_branch_ends(StudyEvaluations& evaluations, SeedNumbers& seed, int64_t tokens) {
   if (!seed.branch_ends) return;
   std::vector<RunEnd> ends{seed.end};
   for (const RunEnd& recorded : seed.summary.branches) {
     SeedNumbers branch;
     branch.end = recorded;
-    take_evaluation(branch, evaluation_of(view, {seed.run, recorded.branch, recorded.step}, tokens, say));
+    take_evaluation(branch, evaluations.of({seed.run, recorded.branch, recorded.step}, tokens));
     ends.push_back(branch.end);
   }
   take_ends(seed, ends);
 }
 
 /// Its checkpoints' losses in place of what training recorded. Why they cannot be had, or nothing.
-std::string evaluate_anew(const StudyView& view, SeedNumbers& seed, int64_t tokens, const Say& say) {
+std::string evaluate_anew(StudyEvaluations& evaluations, SeedNumbers& seed, int64_t tokens) {
   try {
-    take_evaluation(seed, evaluation_of(view, {seed.run, "", seed.summary.step}, tokens, say));
-    take_branch_ends(view, seed, tokens, say);
+    take_evaluation(seed, evaluations.of({seed.run, "", seed.summary.step}, tokens));
+    take_branch_ends(evaluations, seed, tokens);
     return {};
   } catch (const Error& error) {
     return error.what();
@@ -114,11 +83,11 @@ std::string evaluate_anew(const StudyView& view, SeedNumbers& seed, int64_t toke
 }
 
 /// Every run that can be evaluated; the others are taken out of their cells.
-void evaluate_all(const StudyView& view, ReportNumbers& numbers, const Say& say) {
+void evaluate_all(const StudyView& view, ReportNumbers& numbers, StudyEvaluations& evaluations) {
   bool any = false;
   for (CellNumbers& cell : numbers.cells) {
     std::erase_if(cell.seeds, [&](SeedNumbers& seed) {
-      const std::string why = evaluate_anew(view, seed, numbers.tokens, say);
+      const std::string why = evaluate_anew(evaluations, seed, numbers.tokens);
       if (!why.empty()) numbers.left_out.push_back(why);
       return !why.empty();
     });
@@ -175,31 +144,41 @@ double largest_error(const std::vector<SameData>& groups, const std::vector<Cell
   return largest;
 }
 
-size_t sequences_of(const std::vector<CellNumbers>& cells) {
-  size_t count = 0;
+bool all_whole(const std::vector<CellNumbers>& cells, int64_t tokens) {
   for (const CellNumbers& cell : cells)
     for (const SeedNumbers& seed : cell.seeds)
-      for (const auto& [name, domain] : seed.losses->domains) count += domain.by_sequence.size();
-  return count;
+      if (!is_whole_split(*seed.losses, tokens)) return false;
+  return true;
 }
 
 }  // namespace
 
 std::string SeedNumbers::source() const { return "runs/" + run + ", step " + std::to_string(end.step) + ", " + split + " split"; }
 
-ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say) {
+ReportNumbers report_numbers(const StudyView& view, StudyEvaluations& evaluations) {
   const StudyEvaluation& wish = view.study.evaluation;
   ReportNumbers numbers{recorded(view), wish.tokens, false};
   const std::vector<SameData> groups = same_data(view);
-  size_t sequences = 0;
   while (numbers.tokens > 0) {
-    evaluate_all(view, numbers, say);
-    numbers.whole_split = sequences_of(numbers.cells) == sequences;
-    sequences = sequences_of(numbers.cells);
-    if (wish.paired_error == 0 || numbers.whole_split || largest_error(groups, numbers.cells) <= wish.paired_error) break;
-    numbers.tokens *= 2;
+    evaluate_all(view, numbers, evaluations);
+    numbers.whole_split = all_whole(numbers.cells, numbers.tokens);
+    const double error = largest_error(groups, numbers.cells);
+    if (wish.paired_error == 0 || numbers.whole_split || error <= wish.paired_error) break;
+    numbers.tokens = tokens_for_error(numbers.tokens, error, wish.paired_error);
   }
   return numbers;
+}
+
+EvaluatedStudy evaluate_study(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds) {
+  StudyEvaluations evaluations(view, say, seconds);
+  EvaluatedStudy evaluated;
+  try {
+    evaluated.left_out = report_numbers(view, evaluations).left_out;
+    evaluated.complete = true;
+  } catch (const StudyEvaluations::TimeIsUp&) {
+  }
+  evaluated.made = evaluations.made(), evaluated.files = evaluations.files();
+  return evaluated;
 }
 
 double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood) {

@@ -5,7 +5,7 @@
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/sequence_losses.h"
 #include "analysis/comparison/statistics.h"
-#include "analysis/studies/study_folder.h"
+#include "analysis/studies/study_evaluations.h"
 
 namespace saccade {
 
@@ -41,9 +41,18 @@ struct ReportNumbers {
   bool whole_split = false;                ///< there were no more
   std::vector<std::string> left_out = {};  ///< why runs, which they name, could not be evaluated; no cell has them
 };
-/// With StudyEvaluation::paired_error, tokens are doubled until every paired_sequence_error() to the first cell's seed is as small. Throws
-/// DataError where no run can be evaluated.
-ReportNumbers report_numbers(const StudyView& view, const std::function<void(const std::string&)>& say);
+/// With StudyEvaluation::paired_error, there are more tokens (tokens_for_error) until every paired_sequence_error() to the first cell's
+/// seed is as small. Throws DataError where no run can be evaluated, and what StudyEvaluations::of() throws.
+ReportNumbers report_numbers(const StudyView& view, StudyEvaluations& evaluations);
+
+struct EvaluatedStudy {
+  int64_t made = 0;
+  bool complete = false;                  ///< a report needs no checkpoint any more
+  std::set<std::filesystem::path> files;  ///< below the study, those that were there before too
+  std::vector<std::string> left_out;      ///< as in ReportNumbers
+};
+/// Makes the evaluations that a report needs, until `seconds` are up. Throws DataError where no run can be evaluated.
+EvaluatedStudy evaluate_study(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds);
 
 /// Standard error over the same sequences of the difference a − b of a mean over domains (OOD ones or not): √Σ e_d² / D. NaN where
 /// sequences were not evaluated anew.

@@ -1,11 +1,11 @@
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/config/config.h"
+#include "models/json.h"
 
 namespace saccade {
 
@@ -25,8 +25,8 @@ struct StudyAxis {
 /// The search for the best value of one setting, by the validation loss at the end of a run, the mean over seeds where it has several.
 struct StudyTuning {
   std::string setting;
-  std::vector<double> values;  ///< ascending
-  std::vector<int64_t> seeds;  ///< each value is trained with all of them
+  std::vector<double> values;        ///< ascending
+  std::vector<int64_t> seeds;        ///< each value is trained with all of them
   bool extend = false;               ///< while the best value is at an edge, try the next one
   double smallest = 0, largest = 0;  ///< how far to extend
 };
@@ -44,7 +44,7 @@ struct StudyEqual {
 struct StudyEvaluation {
   std::string split = "validation";  ///< validation or test
   int64_t tokens = 0;                ///< of every domain; 0: nothing is evaluated anew
-  double paired_error = 0;           ///< nats: tokens are doubled until differences are as exact, or the split ends; 0: they are not
+  double paired_error = 0;           ///< nats: tokens are added until differences are as exact, or the split ends; 0: they are not
 };
 
 /// A study file: a question, a grid of configs, and what decides. Never changed by what came out.

@@ -276,7 +276,7 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
       evaluation.domains.push_back({domain, is_ood(config.data, domain), batch.sequences, targets, std::move(result)});
     }
   writer_.require();
-  const std::filesystem::path folder = writer_.info().directory / "evaluations";
+  const std::filesystem::path folder = writer_.info().directory / kEvaluations;
   make_run_folder(folder);
   write_sealed_json(folder / ("step-" + std::to_string(step.step) + ".validation.json"), to_json(evaluation));
 }

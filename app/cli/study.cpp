@@ -1,4 +1,5 @@
-// saccade study list | plan | script | start | status | stop | resume | seeds | advance | report: grids of runs that answer a question.
+// saccade study list | plan | script | start | status | stop | resume | seeds | advance | evaluate | report: grids of runs that answer a
+// question.
 #include "analysis/studies/study_folder.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "analysis/remote/mirror.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/report.h"
+#include "analysis/studies/report_numbers.h"
 #include "analysis/studies/study_plan.h"
 #include "analysis/studies/study_progress.h"
 #include "analysis/studies/study_queues.h"
@@ -24,6 +26,7 @@
 #include "app/cli/study_launch.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
+#include "models/config_text.h"
 #include "models/corpus/corpus.h"
 
 namespace saccade::cli {
@@ -32,10 +35,13 @@ using Json = nlohmann::json;
 
 namespace {
 
+constexpr double kEvaluationsThere = 1900;  // seconds; the agent of a host takes at most 1800 for a command
+
 struct Options {
   std::string study, out, jobs, on, devices, script;
   std::vector<std::string> overrides;
   std::optional<double> budget;
+  double seconds = std::numeric_limits<double>::infinity();
   std::optional<int64_t> limit;
   bool measure = true, wait = false, dry_run = false, recorded = false;
   double measure_seconds = PlanOptions{}.measure_seconds;
@@ -363,11 +369,47 @@ std::vector<fs::path> write_figures(const fs::path& directory) {
   return files;
 }
 
+/// Checkpoints stay on the host: it evaluates them, and what comes of it is fetched.
+EvaluatedStudy evaluate_there(const OnHost& there) {
+  EvaluatedStudy evaluated;
+  while (!evaluated.complete) {
+    const Frame answer = ask_host(there.host, {{"ask", "study-evaluate"}, {"study", there.name}}, kEvaluationsThere);
+    const Json told = parse_json_or_discard(answer.body);
+    if (!told.is_object()) throw DataError("the host " + there.host + " answers something that cannot be read");
+    evaluated.made += told.value("made", int64_t{0}), evaluated.complete = told.value("complete", true);
+    for (const Json& file : told.value("files", Json::array())) evaluated.files.insert(file.get<std::string>());
+    evaluated.left_out = told.value("left_out", std::vector<std::string>());
+    if (!evaluated.complete) say(std::to_string(evaluated.made) + " evaluations made on " + there.host);
+  }
+  const auto channel = Channel::open(there.host, load_host(there.host));
+  Mirror mirror(there.host, load_host(there.host));
+  for (const fs::path& file : evaluated.files) mirror.fetch(*channel, there.name + "/" + file.string());
+  return evaluated;
+}
+
+int evaluate(const Options& options) {
+  const fs::path directory = study_folder(options.study);
+  const StudyView view = view_study(directory);
+  if (view.study.evaluation.tokens == 0)
+    throw UsageError(directory.string() + " asks for no \"evaluations\": its report shows what training recorded");
+  const std::optional<OnHost> there = on_host(directory);
+  const EvaluatedStudy evaluated = there ? evaluate_there(*there) : evaluate_study(view, say, options.seconds);
+  Json files = Json::array();
+  for (const fs::path& file : evaluated.files) files.push_back(file.string());
+  std::string text = std::to_string(evaluated.made) + " evaluations made, " + std::to_string(evaluated.files.size()) + " in " +
+                     (directory / kEvaluations).string() + (evaluated.complete ? "" : "; more are to be made");
+  for (const std::string& why : evaluated.left_out) text += "\nleft out: " + why;
+  print_result({{"made", evaluated.made}, {"complete", evaluated.complete}, {"files", files}, {"left_out", evaluated.left_out}}, text);
+  return 0;
+}
+
 int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
   StudyView view = view_study(directory);
   if (options.recorded) view.study.evaluation.tokens = 0;
+  const std::optional<OnHost> there = view.study.evaluation.tokens > 0 ? on_host(directory) : std::nullopt;
+  if (there && !evaluate_study(view, {}, 0).complete) evaluate_there(*there);
   const StudyReport report = make_report(view, say);
   auto [files, not_drawn] = write_report(report, out, write_figure);
   const std::vector<fs::path> figures = write_figures(directory);
@@ -471,6 +513,11 @@ const RegisterCommand command{
              ->allow_extra_args(false);
          add_going(sub, o);
        });
+       add("evaluate", "Evaluate the checkpoints that a report needs, where they are; report does by itself what is missing.", evaluate,
+           [=](CLI::App& sub, const Shared& o) {
+             add_study(sub, o, begun);
+             sub.add_option("--seconds", o->seconds, "Begin no further evaluation once so long has passed")->check(CLI::NonNegativeNumber);
+           });
        add("report", "Tables and figures of a study, with the source of every number.", report, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, begun);
          sub.add_option("--out,-o", o->out, "Folder of the report (default: report in the study)");

@@ -7,6 +7,7 @@
 
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/groups.h"
+#include "analysis/comparison/sequence_losses.h"
 #include "analysis/figures/figure.h"
 #include "analysis/runs/run_info.h"
 #include "tests/analysis/fixture.h"
@@ -218,6 +219,30 @@ class ComparisonTest : public QObject {
     QCOMPARE(one.tuning[0], std::string("Transformer++: tuned: 0.002 of 0.001, 0.002, 0.004"));
     QCOMPARE(one.tuning[2], std::string("the search for the best rate was not as long for all (1 to 3 values)"));
     QCOMPARE(to_json(one)["rows"][0]["tuning"]["best"], 0.002);
+  }
+
+  void tellsHowFarTriedValuesLieApart() {
+    QCOMPARE(spread_of(judge_tuning("training.learning_rate", {{0.001, 3}, {0.004, INFINITY}, {0.002, 2}})), 0.5);
+    QVERIFY(std::isnan(spread_of(judge_tuning("training.learning_rate", {{0.001, 3}, {0.004, INFINITY}}))));
+    QVERIFY(std::isnan(spread_of(Tuning{})));
+  }
+
+  /// A standard error falls with the root of the number of tokens, which are doubled as often as that asks for, at least once.
+  void moreTokensForASmallerError() {
+    QCOMPARE(tokens_for_error(1000, 0.02, 0.005), 16'000);
+    QCOMPARE(tokens_for_error(1000, 0.0101, 0.005), 8000);
+    QCOMPARE(tokens_for_error(1000, 0.0051, 0.005), 2000);
+    QCOMPARE(tokens_for_error(1000, 100, 0.005), 64'000);
+    QCOMPARE(tokens_for_error(1000, INFINITY, 0.005), 2000);
+  }
+
+  /// Fewer sequences than were asked for are all there are.
+  void aWholeSplitIsSeenAtOnce() {
+    SequenceLosses losses{.step = 1, .length = 100, .text = "text", .split = "test", .domains = {}};
+    losses.domains["a"].by_sequence = {1, 1, 1}, losses.domains["b"].by_sequence = {1, 1};
+    QVERIFY(!is_whole_split(losses, 300));
+    QVERIFY(!is_whole_split(losses, 399));
+    QVERIFY(is_whole_split(losses, 400));
   }
 
   /// Runs that each have their own best rate are not warned of for it; one that has not its best is.

@@ -124,6 +124,22 @@ class StudyCliTest : public QObject {
     QVERIFY(page.contains("mid-schedule"));
   }
 
+  /// Two rates that are as good as one tell nothing of the better one; the two above do.
+  void aSearchThatTellsLittleIsSaidToBeOne() {
+    const auto said = [&](const QString& study) {
+      return program_.run({"-q", "--json", "study", "report", program_.path(study)})
+          .json()["remarks"]
+          .dump()
+          .find("end within 1 % of each other");
+    };
+    QCOMPARE(said("widths"), std::string::npos);
+    Json study = small_study(Program::config());
+    study["seeds"] = {1}, study["axes"][0]["values"] = {8}, study["tuning"]["values"] = {0.0001, 0.000101};
+    write_study("flat.json", study);
+    QCOMPARE(program_.run({"-q", "study", "start", program_.path("flat.json"), "--out", program_.path("flat"), "--wait"}).code, 0);
+    QVERIFY(said("flat") != std::string::npos);
+  }
+
   /// A line for each cell at equal tokens, FLOPs and seconds, from the journals of its runs.
   void readsAtEqualCost() {
     const Json report = program_.run({"--json", "study", "report", program_.path("widths")}).json();

@@ -303,7 +303,7 @@ class CompareTest : public QObject {
     QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));  // nothing tells
     const auto evaluated = [](std::vector<double> losses) {
       const double mean = (losses[0] + losses[1]) / 2;
-      return SequenceLosses{10, "text", "validation", {{"c", {true, mean, std::move(losses), {}}}}};
+      return SequenceLosses{10, 128, "text", "validation", {{"c", {true, mean, std::move(losses), {}}}}};
     };
     comparison.rows[0].losses = evaluated({3.5, 4.5}), comparison.rows[1].losses = evaluated({3.61, 4.59});  // apart by 0.11 and 0.09
     comparison.rows[1].ood_paired = paired_difference(*comparison.rows[1].losses, *comparison.rows[0].losses, true);

@@ -7,7 +7,7 @@
 #include <QToolButton>
 
 #include "analysis/remote/mirror.h"
-#include "tests/ui/host_fixture.h"
+#include "tests/app/host_fixture.h"
 #include "tests/ui/longest_event.h"
 #include "ui/mirror_keeper.h"
 #include "ui/offer.h"

@@ -8,7 +8,7 @@
 
 #include "analysis/remote/mirror.h"
 #include "tests/app/program.h"
-#include "tests/ui/host_fixture.h"
+#include "tests/app/host_fixture.h"
 #include "ui/hosts/hosts_now.h"
 #include "ui/hosts/hosts_page.h"
 #include "ui/mirror_keeper.h"
