@@ -333,6 +333,7 @@ bool Mirror::fetch_piece(Channel& channel, const std::string& file) {
 }
 
 void Mirror::fetch(Channel& channel, const std::string& file) {
+  static_cast<void>(name_parts(file));
   if (listing_.empty()) {  // not told yet, and not to be: the changes are for whoever keeps the mirror
     const Json all = Json::parse(channel.ask({{"ask", "runs"}}).body, nullptr, false);
     if (!all.is_object()) throw ChannelLost("the agent lists its runs in a way that cannot be read");

@@ -23,10 +23,10 @@
 #include "app/cli/render.h"
 #include "app/cli/runs_option.h"
 #include "app/cli/study_counts.h"
+#include "app/cli/study_evaluations.h"
 #include "app/cli/study_launch.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
-#include "models/config_text.h"
 #include "models/corpus/corpus.h"
 
 namespace saccade::cli {
@@ -34,8 +34,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 namespace {
-
-constexpr double kEvaluationsThere = 1900;  // seconds; the agent of a host takes at most 1800 for a command
 
 struct Options {
   std::string study, out, jobs, on, devices, script;
@@ -369,31 +367,13 @@ std::vector<fs::path> write_figures(const fs::path& directory) {
   return files;
 }
 
-/// Checkpoints stay on the host: it evaluates them, and what comes of it is fetched.
-EvaluatedStudy evaluate_there(const OnHost& there) {
-  EvaluatedStudy evaluated;
-  while (!evaluated.complete) {
-    const Frame answer = ask_host(there.host, {{"ask", "study-evaluate"}, {"study", there.name}}, kEvaluationsThere);
-    const Json told = parse_json_or_discard(answer.body);
-    if (!told.is_object()) throw DataError("the host " + there.host + " answers something that cannot be read");
-    evaluated.made += told.value("made", int64_t{0}), evaluated.complete = told.value("complete", true);
-    for (const Json& file : told.value("files", Json::array())) evaluated.files.insert(file.get<std::string>());
-    evaluated.left_out = told.value("left_out", std::vector<std::string>());
-    if (!evaluated.complete) say(std::to_string(evaluated.made) + " evaluations made on " + there.host);
-  }
-  const auto channel = Channel::open(there.host, load_host(there.host));
-  Mirror mirror(there.host, load_host(there.host));
-  for (const fs::path& file : evaluated.files) mirror.fetch(*channel, there.name + "/" + file.string());
-  return evaluated;
-}
-
 int evaluate(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const StudyView view = view_study(directory);
   if (view.study.evaluation.tokens == 0)
     throw UsageError(directory.string() + " asks for no \"evaluations\": its report shows what training recorded");
   const std::optional<OnHost> there = on_host(directory);
-  const EvaluatedStudy evaluated = there ? evaluate_there(*there) : evaluate_study(view, say, options.seconds);
+  const EvaluatedStudy evaluated = there ? evaluate_on_host(*there, say) : evaluate_study(view, say, options.seconds);
   Json files = Json::array();
   for (const fs::path& file : evaluated.files) files.push_back(file.string());
   std::string text = std::to_string(evaluated.made) + " evaluations made, " + std::to_string(evaluated.files.size()) + " in " +
@@ -409,7 +389,7 @@ int report(const Options& options) {
   StudyView view = view_study(directory);
   if (options.recorded) view.study.evaluation.tokens = 0;
   const std::optional<OnHost> there = view.study.evaluation.tokens > 0 ? on_host(directory) : std::nullopt;
-  if (there && !evaluate_study(view, {}, 0).complete) evaluate_there(*there);
+  if (there && !evaluate_study(view, {}, 0).complete) evaluate_on_host(*there, say);
   const StudyReport report = make_report(view, say);
   auto [files, not_drawn] = write_report(report, out, write_figure);
   const std::vector<fs::path> figures = write_figures(directory);

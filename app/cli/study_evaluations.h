@@ -1,0 +1,14 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "analysis/studies/report_numbers.h"
+#include "app/cli/host_call.h"
+
+namespace saccade::cli {
+
+/// Has a host make the evaluations that the report of a study there needs, since checkpoints stay on it, and fetches them into the mirror.
+/// `say` hears how far it is. Throws Error.
+EvaluatedStudy evaluate_on_host(const OnHost& study, const std::function<void(const std::string&)>& say);
+
+}  // namespace saccade::cli
