@@ -1,6 +1,8 @@
 #include <QtTest>
 #include <filesystem>
 
+#include "models/json.h"
+
 namespace saccade::test {
 
 /// The real program, with folders of its own.
@@ -110,4 +112,3 @@ class CorpusCliTest : public QObject {
 
 QTEST_GUILESS_MAIN(saccade::test::CorpusCliTest)
 #include "corpus_cli_test.moc"
-#include "models/json.h"
