@@ -48,8 +48,9 @@ struct Settings {
   int64_t lag = std::atoll(text_of("NET_LAG").c_str()) * 1'000'000, stale = std::atoll(text_of("NET_STALE").c_str());
   bool zeros = text_of("NET_ZEROS") == "1";
 };
+/// Never destroyed, nor is what follows: a process calls to its very end, a sanitizer behind that of all statics.
 const Settings& settings() {
-  static const Settings the_settings;
+  static const Settings& the_settings = *new Settings;
   return the_settings;
 }
 
@@ -74,8 +75,8 @@ struct Told {
   int64_t at = -1;
 };
 std::mutex mutex;
-std::map<std::pair<dev_t, ino_t>, Told> all_told;
-std::set<int> forgotten;
+auto& all_told = *new std::map<std::pair<dev_t, ino_t>, Told>;
+auto& forgotten = *new std::set<int>;
 std::atomic<int64_t> looks{0};
 
 /// Asks anew when the answer is old. `true_size`: of the file now.
