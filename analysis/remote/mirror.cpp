@@ -260,6 +260,8 @@ void Mirror::queue_files(const std::string& run) {
   if (profile_.files != "all") return;
   for (const std::string& name : files_of(run)) {
     const std::string file = run + "/" + name;
+    std::error_code none;  // an evaluation that an earlier process has fetched is compared when a report asks for it
+    if (name.starts_with("evaluations/") && !versions_.contains(file) && fs::exists(local(file), none)) continue;
     if (comes_by_itself(entry, name) && std::find(wanted_.begin(), wanted_.end(), file) == wanted_.end()) wanted_.push_back(file);
   }
 }
