@@ -49,11 +49,6 @@ std::string expectation(const Setting& setting) {
 
 bool in_range(const Setting& setting, double x) { return x >= setting.minimum && x <= setting.maximum; }
 
-bool is_integer(const Json& value) {
-  if (value.is_number_integer()) return true;
-  return value.is_number_float() && std::floor(value.get<double>()) == value.get<double>();  // 2e3 is a way to write 2000
-}
-
 bool fits(const Setting& setting, const Json& value) {
   switch (setting.kind) {
     case Setting::Kind::boolean: return value.is_boolean();
@@ -62,7 +57,7 @@ bool fits(const Setting& setting, const Json& value) {
       if (value.is_string() || value.is_array()) return true;
       [[fallthrough]];
     case Setting::Kind::integer:
-      return is_integer(value) && std::abs(value.get<double>()) <= kLargestInteger && in_range(setting, value.get<double>());
+      return whole_number<int64_t>(value) && std::abs(value.get<double>()) <= kLargestInteger && in_range(setting, value.get<double>());
     case Setting::Kind::real: return value.is_number() && std::isfinite(value.get<double>()) && in_range(setting, value.get<double>());
     case Setting::Kind::choice:
       return value.is_string() &&

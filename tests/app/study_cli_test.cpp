@@ -124,22 +124,6 @@ class StudyCliTest : public QObject {
     QVERIFY(page.contains("mid-schedule"));
   }
 
-  /// Two rates that are as good as one tell nothing of the better one; the two above do.
-  void aSearchThatTellsLittleIsSaidToBeOne() {
-    const auto said = [&](const QString& study) {
-      return program_.run({"-q", "--json", "study", "report", program_.path(study)})
-          .json()["remarks"]
-          .dump()
-          .find("end within 1 % of each other");
-    };
-    QCOMPARE(said("widths"), std::string::npos);
-    Json study = small_study(Program::config());
-    study["seeds"] = {1}, study["axes"][0]["values"] = {8}, study["tuning"]["values"] = {0.0001, 0.000101};
-    write_study("flat.json", study);
-    QCOMPARE(program_.run({"-q", "study", "start", program_.path("flat.json"), "--out", program_.path("flat"), "--wait"}).code, 0);
-    QVERIFY(said("flat") != std::string::npos);
-  }
-
   /// A line for each cell at equal tokens, FLOPs and seconds, from the journals of its runs.
   void readsAtEqualCost() {
     const Json report = program_.run({"--json", "study", "report", program_.path("widths")}).json();
@@ -554,66 +538,6 @@ class StudyCliTest : public QObject {
     for (const Json& run : room.at("runs")) QCOMPARE(run["status"], "finished");
   }
 
-  /// A causal model beside one that looks ahead: the report says so.
-  void reportsWarnOfLookAhead() {
-    const Json file{{"question", "Does looking ahead pay?"},
-                    {"base", "transformer-pp-tiny"},
-                    {"set",
-                     {{"data.corpus", "mine"},
-                      {"data.train", {"prose"}},
-                      {"data.ood", {"code"}},
-                      {"training.steps", 3},
-                      {"training.warmup_steps", 1},
-                      {"training.batch_tokens", 256},
-                      {"training.evaluation_tokens", 1024}}},
-                    {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "avey-tiny"}}}})}};
-    write_study("ahead.json", file);
-    const auto started = program_.run({"-q", "study", "start", program_.path("ahead.json"), "--out", program_.path("ahead"), "--wait"});
-    QVERIFY2(started.code == 0, qPrintable(started.err));
-    const Json remarks = program_.run({"--json", "study", "report", program_.path("ahead")}).json()["remarks"];
-    const std::string wanted = "avey-tiny looks ahead, so its losses are no causal model's, which the others' are.";
-    QVERIFY2(std::count(remarks.begin(), remarks.end(), wanted) == 1, remarks.dump().c_str());
-    QVERIFY(remarks.dump().find("transformer-pp-tiny looks ahead") == std::string::npos);
-    QVERIFY(at_rest());
-  }
-
-  /// Two windows on two domains: no loss of one domain is subtracted from one of the other.
-  void losses_of_other_data_are_not_compared() {
-    const auto on = [](const char* train, const char* ood) {
-      return Json{{"name", train}, {"set", {{"data.train", Json::array({train})}, {"data.ood", Json::array({ood})}}}};
-    };
-    const Json file{{"question", "Which window?"},
-                    {"base", "transformer-pp-tiny"},
-                    {"set",
-                     {{"data.corpus", "mine"},
-                      {"training.steps", 3},
-                      {"training.warmup_steps", 1},
-                      {"training.batch_tokens", 256},
-                      {"training.evaluation_tokens", 1024}}},
-                    {"axes", Json::array({{{"name", "trained on"}, {"cases", Json::array({on("prose", "code"), on("code", "prose")})}},
-                                          {{"setting", "architecture.window"}, {"values", {8, 16}}}})},
-                    {"evaluations", {{"split", "validation"}, {"tokens", 512}}}};
-    write_study("data.json", file);
-    const auto started = program_.run({"-q", "study", "start", program_.path("data.json"), "--out", program_.path("data-study"), "--wait"});
-    QVERIFY2(started.code == 0, qPrintable(started.err));
-    const Json report = program_.run({"--json", "study", "report", program_.path("data-study")}).json();
-    std::map<std::string, std::vector<std::string>> rows;
-    for (const Json& table : report.at("tables"))
-      for (const Json& row : table.at("rows")) rows[table.at("id")].push_back(row.at(0).at("text"));
-    QCOMPARE(rows["end"].size(), size_t{4});
-    QVERIFY(!rows.contains("differences") && !rows.contains("equal-loss") && !rows.contains("equal-cost"));
-    for (const std::string data : {"prose", "code"}) {
-      const std::vector<std::string>& lines = rows["differences-" + data];
-      QVERIFY2(!lines.empty(), report.at("tables").dump().c_str());
-      for (const std::string& line : lines)
-        QVERIFY2(line.find(data) != std::string::npos && line.find("16") != std::string::npos, line.c_str());
-      QCOMPARE(rows["equal-loss-" + data].size(), size_t{2});
-    }
-    QVERIFY(report.at("remarks").dump().find("within each of prose, code alone") != std::string::npos);
-    QVERIFY(at_rest());
-    without_checkpoints(folder("data-study"));
-  }
-
   void queueHasAnOrder() {
     program_.write("config.json", QByteArray::fromStdString(Program::config().dump()));
     QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
@@ -691,39 +615,6 @@ class StudyCliTest : public QObject {
   }
 
  private:
-  /// The report of an ended study some, then all, of whose checkpoints are gone, and with them what was evaluated of them.
-  void without_checkpoints(const fs::path& study) {
-    const auto report = [&](const QStringList& more) {
-      return program_.run(QStringList{"-q", "--json", "study", "report", QString::fromStdString(study.string())} + more);
-    };
-    const auto rows_at_end = [](const Json& object) {
-      for (const Json& table : object.at("tables"))
-        if (table.at("id") == "end") return table.at("rows").size();
-      return size_t{0};
-    };
-    std::vector<fs::path> runs;
-    for (const auto& entry : fs::directory_iterator(study / "runs")) runs.push_back(entry.path());
-    std::sort(runs.begin(), runs.end());
-    fs::remove_all(study / "evaluations");
-    fs::remove_all(runs.front() / "checkpoints");
-    const Json some = report({}).json();
-    QVERIFY2(some.at("remarks").dump().find("cannot be evaluated on the validation split: " + runs.front().string()) != std::string::npos,
-             some.at("remarks").dump().c_str());
-    for (const Json& table : some.at("tables"))
-      for (const Json& row : table.at("rows"))
-        for (const Json& entry : row)
-          for (const Json& source : entry.value("sources", Json::array()))
-            if (table.at("id") != "tuning" && table.at("id") != "cost")
-              QVERIFY2(source.dump().find(runs.front().filename().string()) == std::string::npos, source.dump().c_str());
-    fs::remove_all(study / "evaluations");
-    for (const fs::path& run : runs) fs::remove_all(run / "checkpoints");
-    const auto none = report({});
-    QVERIFY2(is_one_error(none) && none.code == 3 && none.err.contains("no run of this study can be evaluated"), qPrintable(none.err));
-    const Json recorded = report({"--recorded"}).json();
-    QCOMPARE(rows_at_end(recorded), runs.size());
-    QVERIFY(recorded.at("remarks").dump().find("cannot be evaluated") == std::string::npos);
-  }
-
   static void write_made_up(const fs::path& directory, const StudyRun& run) {
     fs::create_directories(directory);
     const Json config = to_json(run.config);

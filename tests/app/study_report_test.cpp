@@ -1,0 +1,139 @@
+// What reports of studies say of what they cannot compare, evaluate or tell, through the real program.
+#include <algorithm>
+#include <map>
+
+#include "tests/app/program.h"
+
+namespace saccade::test {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+class StudyReportTest : public QObject {
+  Q_OBJECT
+
+ private:
+  Program program_;
+
+  void write_study(const QString& name, const Json& file) const { program_.write(name, QByteArray::fromStdString(file.dump())); }
+  fs::path folder(const QString& name) const { return program_.path(name).toStdString(); }
+
+  /// The report of an ended study some, then all, of whose checkpoints are gone, and with them what was evaluated of them.
+  void without_checkpoints(const fs::path& study) {
+    const auto report = [&](const QStringList& more) {
+      return program_.run(QStringList{"-q", "--json", "study", "report", QString::fromStdString(study.string())} + more);
+    };
+    const auto rows_at_end = [](const Json& object) {
+      for (const Json& table : object.at("tables"))
+        if (table.at("id") == "end") return table.at("rows").size();
+      return size_t{0};
+    };
+    std::vector<fs::path> runs;
+    for (const auto& entry : fs::directory_iterator(study / "runs")) runs.push_back(entry.path());
+    std::sort(runs.begin(), runs.end());
+    fs::remove_all(study / "evaluations");
+    fs::remove_all(runs.front() / "checkpoints");
+    const Json some = report({}).json();
+    QVERIFY2(some.at("remarks").dump().find("cannot be evaluated on the validation split: " + runs.front().string()) != std::string::npos,
+             some.at("remarks").dump().c_str());
+    for (const Json& table : some.at("tables"))
+      for (const Json& row : table.at("rows"))
+        for (const Json& entry : row)
+          for (const Json& source : entry.value("sources", Json::array()))
+            if (table.at("id") != "tuning" && table.at("id") != "cost")
+              QVERIFY2(source.dump().find(runs.front().filename().string()) == std::string::npos, source.dump().c_str());
+    fs::remove_all(study / "evaluations");
+    for (const fs::path& run : runs) fs::remove_all(run / "checkpoints");
+    const auto none = report({});
+    QVERIFY2(is_one_error(none) && none.code == 3 && none.err.contains("no run of this study can be evaluated"), qPrintable(none.err));
+    const Json recorded = report({"--recorded"}).json();
+    QCOMPARE(rows_at_end(recorded), runs.size());
+    QVERIFY(recorded.at("remarks").dump().find("cannot be evaluated") == std::string::npos);
+  }
+
+ private Q_SLOTS:
+  void initTestCase() { program_.import_corpus(); }
+
+  /// Two rates that are as good as one tell nothing of the better one; two that are far apart do.
+  void aSearchThatTellsLittleIsSaidToBeOne() {
+    const auto said = [&](const QString& study) {
+      return program_.run({"-q", "--json", "study", "report", program_.path(study)})
+          .json()["remarks"]
+          .dump()
+          .find("end within 1 % of each other");
+    };
+    for (const auto& [name, other_rate] : {std::pair{"flat", 0.000101}, {"steep", 0.01}}) {
+      write_study(QString(name) + ".json", {{"question", "Which rate?"},
+                                            {"base", Program::config()},
+                                            {"axes", Json::array({{{"setting", "architecture.width"}, {"values", {8}}}})},
+                                            {"tuning", {{"setting", "training.learning_rate"}, {"values", {0.0001, other_rate}}}}});
+      const QString file = program_.path(QString(name) + ".json");
+      QCOMPARE(program_.run({"-q", "study", "start", file, "--out", program_.path(name), "--wait"}).code, 0);
+    }
+    QVERIFY(said("flat") != std::string::npos);
+    QCOMPARE(said("steep"), std::string::npos);
+  }
+
+  /// A causal model beside one that looks ahead: the report says so.
+  void reportsWarnOfLookAhead() {
+    const Json file{{"question", "Does looking ahead pay?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"set",
+                     {{"data.corpus", "mine"},
+                      {"data.train", {"prose"}},
+                      {"data.ood", {"code"}},
+                      {"training.steps", 3},
+                      {"training.warmup_steps", 1},
+                      {"training.batch_tokens", 256},
+                      {"training.evaluation_tokens", 1024}}},
+                    {"axes", Json::array({{{"setting", "base"}, {"values", {"transformer-pp-tiny", "avey-tiny"}}}})}};
+    write_study("ahead.json", file);
+    const auto started = program_.run({"-q", "study", "start", program_.path("ahead.json"), "--out", program_.path("ahead"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const Json remarks = program_.run({"--json", "study", "report", program_.path("ahead")}).json()["remarks"];
+    const std::string wanted = "avey-tiny looks ahead, so its losses are no causal model's, which the others' are.";
+    QVERIFY2(std::count(remarks.begin(), remarks.end(), wanted) == 1, remarks.dump().c_str());
+    QVERIFY(remarks.dump().find("transformer-pp-tiny looks ahead") == std::string::npos);
+  }
+
+  /// Two windows on two domains: no loss of one domain is subtracted from one of the other.
+  void losses_of_other_data_are_not_compared() {
+    const auto on = [](const char* train, const char* ood) {
+      return Json{{"name", train}, {"set", {{"data.train", Json::array({train})}, {"data.ood", Json::array({ood})}}}};
+    };
+    const Json file{{"question", "Which window?"},
+                    {"base", "transformer-pp-tiny"},
+                    {"set",
+                     {{"data.corpus", "mine"},
+                      {"training.steps", 3},
+                      {"training.warmup_steps", 1},
+                      {"training.batch_tokens", 256},
+                      {"training.evaluation_tokens", 1024}}},
+                    {"axes", Json::array({{{"name", "trained on"}, {"cases", Json::array({on("prose", "code"), on("code", "prose")})}},
+                                          {{"setting", "architecture.window"}, {"values", {8, 16}}}})},
+                    {"evaluations", {{"split", "validation"}, {"tokens", 512}}}};
+    write_study("data.json", file);
+    const auto started = program_.run({"-q", "study", "start", program_.path("data.json"), "--out", program_.path("data-study"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const Json report = program_.run({"--json", "study", "report", program_.path("data-study")}).json();
+    std::map<std::string, std::vector<std::string>> rows;
+    for (const Json& table : report.at("tables"))
+      for (const Json& row : table.at("rows")) rows[table.at("id")].push_back(row.at(0).at("text"));
+    QCOMPARE(rows["end"].size(), size_t{4});
+    QVERIFY(!rows.contains("differences") && !rows.contains("equal-loss") && !rows.contains("equal-cost"));
+    for (const std::string data : {"prose", "code"}) {
+      const std::vector<std::string>& lines = rows["differences-" + data];
+      QVERIFY2(!lines.empty(), report.at("tables").dump().c_str());
+      for (const std::string& line : lines)
+        QVERIFY2(line.find(data) != std::string::npos && line.find("16") != std::string::npos, line.c_str());
+      QCOMPARE(rows["equal-loss-" + data].size(), size_t{2});
+    }
+    QVERIFY(report.at("remarks").dump().find("within each of prose, code alone") != std::string::npos);
+    without_checkpoints(folder("data-study"));
+  }
+};
+
+}  // namespace saccade::test
+
+QTEST_GUILESS_MAIN(saccade::test::StudyReportTest)
+#include "study_report_test.moc"
