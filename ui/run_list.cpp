@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/comparison/branches.h"
+#include "analysis/studies/study_folder.h"
 #include "ui/run_loader.h"
 #include "ui/run_summary.h"
 
@@ -250,7 +251,7 @@ RunList::~RunList() = default;
 QString RunList::folder() const { return impl_->folder; }
 
 void RunList::setFolder(const QString& folder) {
-  const QString path = QDir(folder).absolutePath();
+  const QString path = QString::fromStdString(runs_below(QDir(folder).absolutePath().toStdString()).string());
   if (path == impl_->folder) return;
   impl_->loader.cancel();
   beginResetModel();

@@ -46,7 +46,7 @@ class RunList : public QAbstractListModel {
   ~RunList() override;
 
   QString folder() const;
-  void setFolder(const QString& folder);
+  void setFolder(const QString& folder);  ///< of a study: its runs
 
   int rowCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role) const override;

@@ -225,6 +225,8 @@ void create_study_folder(const fs::path& directory, const Study& study) {
   replace_text(directory / kStudyFile, study.file.dump(2) + "\n");
 }
 
+fs::path runs_below(const fs::path& folder) { return holds_study(folder) ? folder / "runs" : folder; }
+
 std::optional<fs::path> study_of_run(const fs::path& run) {
   fs::path at = fs::absolute(run).lexically_normal();
   if (!at.has_filename()) at = at.parent_path();

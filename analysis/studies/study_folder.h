@@ -22,6 +22,8 @@ struct StudyState {
 /// that a grid that was extended adds runs. Throws UsageError when the folder holds something else, or a study by another name.
 void create_study_folder(const std::filesystem::path& directory, const Study& study);
 bool holds_study(const std::filesystem::path& directory);
+/// Where the runs of a folder stand that somebody names: STUDY/runs of a study, else the folder itself.
+std::filesystem::path runs_below(const std::filesystem::path& folder);
 /// The study that a run of it stands in, if any: STUDY of STUDY/runs/RUN, or of a branch of that.
 std::optional<std::filesystem::path> study_of_run(const std::filesystem::path& run);
 Study read_study_folder(const std::filesystem::path& directory);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "analysis/runs/run_info.h"
+#include "analysis/studies/study_folder.h"
 #include "app/cli/command.h"
 #include "kernels/engine/error.h"
 #include "models/suggest.h"
@@ -40,7 +41,7 @@ void add(OpenedRuns& opened, const std::filesystem::path& directory) {
 }
 
 void add_folder(OpenedRuns& opened, const std::string& path) {
-  std::vector<std::filesystem::path> found = find_runs(path, &opened.skipped);
+  std::vector<std::filesystem::path> found = find_runs(runs_below(path), &opened.skipped);
   std::sort(found.begin(), found.end());
   for (const auto& directory : found) add(opened, directory);
 }

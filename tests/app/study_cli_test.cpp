@@ -182,6 +182,7 @@ class StudyCliTest : public QObject {
     const auto of_study = program_.run({"compare", program_.path("widths/runs")});
     QVERIFY2(of_study.out.contains("edge: "), qPrintable(of_study.out));
     program_.train("alone");
+    QCOMPARE(program_.run({"compare", program_.path("widths")}).out, of_study.out);  // a study's folder stands for its runs
     const auto alone = program_.run({"--json", "compare", program_.path("alone")});
     QCOMPARE(alone.json()["rows"][0]["tuning"]["state"], "untuned");
     QCOMPARE(alone.json()["tuning"][0].get<std::string>().substr(0, 30), std::string("Transformer++: untuned: one rat").substr(0, 30));

@@ -64,6 +64,16 @@ class RunListTest : public QObject {
     QVERIFY(runs.index(0).data(RunList::ColourRole).value<QColor>() != runs.index(1).data(RunList::ColourRole).value<QColor>());
   }
 
+  void a_study_s_folder_is_its_runs() {
+    const QTemporaryDir folder;
+    QFile study(folder.filePath(QStringLiteral("study.json")));
+    QVERIFY(study.open(QIODevice::WriteOnly));
+    write(folder, "runs/a", {});
+    RunList list(folder.path());
+    QCOMPARE(list.folder(), folder.filePath(QStringLiteral("runs")));
+    QTRY_COMPARE(list.rowCount(), 1);
+  }
+
   void shows_a_damaged_directory_with_the_reason() {
     const QTemporaryDir folder;
     write(folder, "good", {});
