@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/runs/natural_order.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/study_folder.h"
 #include "app/cli/command.h"
@@ -42,7 +43,7 @@ void add(OpenedRuns& opened, const std::filesystem::path& directory) {
 
 void add_folder(OpenedRuns& opened, const std::string& path) {
   std::vector<std::filesystem::path> found = find_runs(runs_below(path), &opened.skipped);
-  std::sort(found.begin(), found.end());
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return natural_before(a.native(), b.native()); });
   for (const auto& directory : found) add(opened, directory);
 }
 

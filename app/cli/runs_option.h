@@ -14,7 +14,8 @@ struct OpenedRuns {
   std::vector<const Run*> pointers() const;
 };
 
-/// Opens run directories; a folder that is no run stands for the runs in it. A run that cannot be read, or whose records are damaged
+/// Opens run directories; a folder that is no run stands for the runs in it, in the natural order of
+/// their names, and so does a study's. A run that cannot be read, or whose records are damaged
 /// (what is shown would not be what was measured), is skipped with a line on stderr, --quiet or not, and the others go on. Throws
 /// DataError when none remains, or where a path is no run and holds none.
 OpenedRuns open_runs(const std::vector<std::string>& paths);

@@ -10,6 +10,7 @@
 
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/hdf5.h"
+#include "analysis/runs/natural_order.h"
 #include "analysis/runs/results_file.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/training/training_run.h"
@@ -170,6 +171,18 @@ class RunDirectoryTest : public QObject {
     QCOMPARE(find_runs(path("a")), std::vector{path("a")});
     QVERIFY(find_runs(path("none")).empty());
     QVERIFY_THROWS_EXCEPTION(DataError, Run run(path("c")));
+  }
+
+  void numbersInNamesCountAsNumbers() {
+    std::vector<std::string> names{
+        "rate-0.125", "window-128", "window-32_seed-2", "rate-0.03125", "window-32_seed-1", "window-32", "window", "b", "rate-1"};
+    const std::vector<std::string> natural{"b",         "rate-0.03125",     "rate-0.125",       "rate-1",    "window",
+                                           "window-32", "window-32_seed-1", "window-32_seed-2", "window-128"};
+    std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return natural_before(a, b); });
+    QCOMPARE(names, natural);
+    QVERIFY(natural_before("01", "1") && !natural_before("1", "01"));  // equal as numbers, never equal as names
+    QVERIFY(!natural_before("a1", "a1"));
+    QVERIFY(natural_before("1x", "a") && natural_before("-", "1"));
   }
 
   void aDamagedLineIsAGapThatIsTold() {
