@@ -173,8 +173,14 @@ void RunHistory::shrink() {
 }
 
 void RunHistory::add(TaskScoreRecord scores) {
-  std::erase_if(task_scores_, [&](const TaskScoreRecord& known) { return known.task == scores.task && known.step == scores.step; });
-  task_scores_.push_back(std::move(scores));
+  const auto is_beside = [&](const TaskScoreRecord& known) { return known.task == scores.task && known.step == scores.step; };
+  std::erase_if(task_scores_, [&](const TaskScoreRecord& known) { return is_beside(known) && known.options == scores.options; });
+  task_scores_.push_back(scores);
+  const TaskScoreRecord* best = nullptr;
+  for (const TaskScoreRecord& known : task_scores_)
+    if (is_beside(known) && (!best || is_preferred(known, *best))) best = &known;
+  std::erase_if(preferred_task_scores_, is_beside);
+  preferred_task_scores_.push_back(*best);
 }
 
 void RunHistory::rewind(int64_t step) {
@@ -188,7 +194,8 @@ void RunHistory::rewind(int64_t step) {
   if (steps_)
     for (size_t i = 0; i < steps_->place.size(); ++i) steps_->thinning[i].cut(series_[steps_->place[i]]);
   while (!statistics_.empty() && statistics_.back().at.step > step) statistics_.pop_back();
-  std::erase_if(task_scores_, [&](const TaskScoreRecord& scores) { return scores.step > step; });
+  for (std::vector<TaskScoreRecord>* list : {&task_scores_, &preferred_task_scores_})
+    std::erase_if(*list, [&](const TaskScoreRecord& scores) { return scores.step > step; });
   if (last_evaluation_ && last_evaluation_->at.step > step) last_evaluation_.reset();
   std::erase_if(loss_gaps_, [&](const LossGap& gap) { return gap.at.step > step; });
   in_loss_gap_ = false;

@@ -29,8 +29,9 @@ class RunHistory {
   const std::vector<StatisticsRecord>& statistics() const { return statistics_; }
   const std::optional<EvaluationRecord>& last_evaluation() const { return last_evaluation_; }
   const std::vector<std::string>& ood_domains() const { return ood_domains_; }      ///< in the order of evaluation
-  const std::vector<TaskScoreRecord>& task_scores() const { return task_scores_; }  ///< one for each task and step: the newest
-  const std::vector<LossGap>& loss_gaps() const { return loss_gaps_; }              ///< Run::loss_gaps()
+  const std::vector<TaskScoreRecord>& task_scores() const { return task_scores_; }  ///< for each task, step and options the newest
+  const std::vector<TaskScoreRecord>& preferred_task_scores() const { return preferred_task_scores_; }  ///< Run::task_scores()
+  const std::vector<LossGap>& loss_gaps() const { return loss_gaps_; }                                  ///< Run::loss_gaps()
   int64_t step() const { return step_; }
   bool rewound() const { return rewound_; }  ///< some records were taken back
 
@@ -60,7 +61,7 @@ class RunHistory {
   std::vector<StatisticsRecord> statistics_;
   std::optional<EvaluationRecord> last_evaluation_;  ///< nothing also where the last one was taken back
   std::vector<std::string> ood_domains_;
-  std::vector<TaskScoreRecord> task_scores_;
+  std::vector<TaskScoreRecord> task_scores_, preferred_task_scores_;
   std::vector<LossGap> loss_gaps_;
   std::optional<double> finite_loss_;  ///< the last one
   bool in_loss_gap_ = false;

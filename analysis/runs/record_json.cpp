@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "kernels/engine/error.h"
 
@@ -155,6 +156,8 @@ Record to_record(const TaskScoreRecord& scores) {
   for (const TaskScoreRecord::Score& s : scores.scores)
     record["scores"].push_back(
         {{"metric", s.metric}, {"value", json_number(s.value)}, {"standard_error", json_number(s.standard_error)}, {"items", s.items}});
+  record["options"] = scores.options, record["partial"] = scores.partial;
+  record["limit"] = scores.limit, record["shots"] = scores.shots, record["max_length"] = scores.max_length;
   return record;
 }
 
@@ -169,7 +172,18 @@ TaskScoreRecord task_scores_from(const Record& record) {
   for (const Record& s : record.at("scores"))
     scores.scores.push_back(
         {s.at("metric").get<std::string>(), number_from(s.at("value")), number_from(s.at("standard_error")), s.at("items").get<int64_t>()});
+  scores.options = record.value("options", ""), scores.partial = record.value("partial", false);
+  scores.limit = record.value("limit", int64_t{0}), scores.shots = record.value("shots", int64_t{0});
+  scores.max_length = record.value("max_length", int64_t{0});
   return scores;
+}
+
+bool is_preferred(const TaskScoreRecord& a, const TaskScoreRecord& b) {
+  const auto place = [](const TaskScoreRecord& r) {
+    const int64_t items = r.scores.empty() ? 0 : r.scores.front().items;
+    return std::tuple(r.partial, !r.options.empty(), -items, r.options.size(), r.options);
+  };
+  return place(a) < place(b);
 }
 
 Record state_record(RunState state, int64_t step, const std::string& message) {

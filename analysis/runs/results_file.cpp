@@ -207,10 +207,12 @@ void write_statistics(const h5::Group& run, const RunHistory& history, const Run
   }
 }
 
-/// A group for each task, with the score that tables give over the checkpoints, and every other score as a data set of its own.
+/// A group for each task and its options where they are not the usual ones ("arc-easy-limit-100"), with the score that tables give over the
+/// checkpoints, and every other score as a data set of its own.
 void write_evaluation(const h5::Group& run, const RunHistory& history) {
   std::map<std::string, std::vector<const TaskScoreRecord*>> tasks;
-  for (const TaskScoreRecord& scores : history.task_scores()) tasks[scores.task].push_back(&scores);
+  for (const TaskScoreRecord& scores : history.task_scores())
+    tasks[scores.task + (scores.options.empty() ? "" : "-" + scores.options)].push_back(&scores);
   for (auto& [task, records] : tasks) {
     std::sort(records.begin(), records.end(), [](const auto* a, const auto* b) { return a->step < b->step; });
     const h5::Group group = run.create("evaluation/" + object_name(task));
@@ -218,8 +220,10 @@ void write_evaluation(const h5::Group& run, const RunHistory& history) {
     group.set_attribute("signal", object_name(records.back()->metric));
     group.set_attribute("axes", std::vector<std::string>{"step"});
     group.set_attribute("title", task);
+    group.set_attribute("task", records.back()->task);
+    if (!records.back()->options.empty()) group.set_attribute("options", records.back()->options);
     std::map<std::string, std::array<std::vector<double>, 2>> columns;  // value and error of a metric; NaN where a record lacks it
-    std::vector<double> steps, chance;
+    std::vector<double> steps, chance, partial, shots, longest;
     std::vector<std::string> hashes;
     for (const TaskScoreRecord* record : records) {
       for (const TaskScoreRecord::Score& s : record->scores)
@@ -229,6 +233,8 @@ void write_evaluation(const h5::Group& run, const RunHistory& history) {
         columns[s.metric][1].push_back(s.standard_error);
       }
       steps.push_back(static_cast<double>(record->step)), chance.push_back(record->chance), hashes.push_back(record->data_hash);
+      partial.push_back(record->partial ? 1 : 0), shots.push_back(static_cast<double>(record->shots));
+      longest.push_back(static_cast<double>(record->max_length));
       for (auto& [metric, column] : columns)
         for (std::vector<double>& values : column) values.resize(steps.size(), std::nan(""));
     }
@@ -242,6 +248,7 @@ void write_evaluation(const h5::Group& run, const RunHistory& history) {
     group.write("step", steps);
     group.write("chance", chance);
     group.write_texts("data_hashes", hashes);
+    group.write("partial", partial), group.write("shots", shots), group.write("max_length", longest);
   }
 }
 

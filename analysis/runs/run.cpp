@@ -293,7 +293,7 @@ std::string Run::lost() const {
 }
 
 const std::vector<Series>& Run::series() const { return impl_->history.series(); }
-const std::vector<TaskScoreRecord>& Run::task_scores() const { return impl_->history.task_scores(); }
+const std::vector<TaskScoreRecord>& Run::task_scores() const { return impl_->history.preferred_task_scores(); }
 const std::vector<LossGap>& Run::loss_gaps() const { return impl_->history.loss_gaps(); }
 const Series* Run::find(const std::string& series_name) const { return impl_->history.find(series_name); }
 const std::optional<StatisticsRecord>& Run::last_statistics() const { return impl_->last_statistics; }

@@ -97,7 +97,7 @@ class Run {
   std::vector<std::string> ood_domains() const;
   /// Where the training loss was NaN or infinite, thinned or not: the beginnings, at most a thousand. A run that diverged ends in one.
   const std::vector<LossGap>& loss_gaps() const;
-  /// Of tasks that were evaluated: one for each task and step, the newest.
+  /// Of tasks that were evaluated: one for each task and step, the one that is preferred (is_preferred) of those with different options.
   const std::vector<TaskScoreRecord>& task_scores() const;
   /// From now to the last step of a run at work, at the pace of its steps while this followed it, evaluation and checkpoints
   /// included; before any was seen, at that of its training alone. NaN when nothing tells the pace.

@@ -63,6 +63,7 @@ struct DataRecord {
 };
 
 /// What a task's items gave at a checkpoint (analysis/tasks).
+/// A task may have been scored several times at a step, with other options each time: `options` tells those results apart.
 struct TaskScoreRecord {
   struct Score {
     std::string metric;
@@ -74,7 +75,16 @@ struct TaskScoreRecord {
   double chance = 0;         ///< what guessing gets
   std::string data_hash, checkpoint_hash;
   std::vector<Score> scores;
+  // How it was scored. Records that earlier versions wrote do not say; they are taken for whole results with the usual options.
+  std::string options = {};  ///< what is unlike the task's usual options: "limit-100-shots-5"; empty: nothing
+  bool partial = false;      ///< not all of the task's items were scored (--limit, --samples)
+  int64_t limit = 0;         ///< items that were asked for; 0: as many as the task has
+  int64_t shots = 0;         ///< examples before each item
+  int64_t max_length = 0;    ///< tokens that the model read at most; 0: any number
 };
+/// Whether `a` is to be shown before `b`, another result of the same task and step: whole ones come before partial ones, then those with
+/// the usual options, then those of more items. No two results with different options are equal in this.
+bool is_preferred(const TaskScoreRecord& a, const TaskScoreRecord& b);
 
 /// One captured sample: what the model did with a fixed text at one step.
 /// Where the values of maps are kept that are too many for memory.
