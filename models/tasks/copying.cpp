@@ -35,6 +35,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .test = {"length-128", "length-256"},
     .vocabulary = [](const Settings& s) { return s.vocabulary; },
     .most_targets = [](const Settings& s) { return s.length / 2; },
+    .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.vocabulary - 1); },
     .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
     .check =
         [](const Settings& s) {

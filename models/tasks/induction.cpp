@@ -31,6 +31,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .test = {"length-64", "length-512", "length-1024"},
     .vocabulary = [](const Settings& s) { return s.vocabulary; },
     .most_targets = [](const Settings&) { return 1; },
+    .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.vocabulary - 1); },
     .maker = [](const Settings& s, uint64_t) -> MakeExample {
       return [s](Draws& d, bool) { return make(s, d); };
     }}.task()};

@@ -35,6 +35,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .test = {},
     .vocabulary = [](const Settings& s) { return s.vocabulary + symbols(s); },
     .most_targets = [](const Settings& s) { return symbols(s); },
+    .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.vocabulary - 1); },
     .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
     .check =
         [](const Settings& s) {

@@ -71,21 +71,21 @@ struct Maker {
   }
 };
 
-const RegisterSymbolTask entry{SymbolTaskOf<Settings>{.id = "mad-fuzzy-recall",
-                                                      .title = "Recall values of keys that are words of several symbols",
-                                                      .paper = "arXiv:2403.17844, section 3.1 and appendix B",
-                                                      .schema = schema,
-                                                      .train = {"length-128-vocabulary-16-examples-12800"},
-                                                      .test = {"length-256-vocabulary-16"},
-                                                      .vocabulary = [](const Settings& s) { return s.vocabulary; },
-                                                      .most_targets = [](const Settings& s) { return s.value_symbols; },
-                                                      .maker = [](const Settings& s, uint64_t) -> MakeExample {
-                                                        return [s](Draws& draws, bool training) {
-                                                          return Maker{s, draws, training}.make();
-                                                        };
-                                                      },
-                                                      .check = check}
-                                   .task()};
+const RegisterSymbolTask entry{
+    SymbolTaskOf<Settings>{.id = "mad-fuzzy-recall",
+                           .title = "Recall values of keys that are words of several symbols",
+                           .paper = "arXiv:2403.17844, section 3.1 and appendix B",
+                           .schema = schema,
+                           .train = {"length-128-vocabulary-16-examples-12800"},
+                           .test = {"length-256-vocabulary-16"},
+                           .vocabulary = [](const Settings& s) { return s.vocabulary; },
+                           .most_targets = [](const Settings& s) { return s.value_symbols; },
+                           .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.vocabulary - 2 - (s.vocabulary - 2) / 2); },
+                           .maker = [](const Settings& s, uint64_t) -> MakeExample {
+                             return [s](Draws& draws, bool training) { return Maker{s, draws, training}.make(); };
+                           },
+                           .check = check}
+        .task()};
 
 }  // namespace
 }  // namespace saccade

@@ -29,21 +29,23 @@ MakeExample maker(const Settings& s, uint64_t seed) {
   };
 }
 
-const RegisterSymbolTask entry{SymbolTaskOf<Settings>{.id = "mad-memorization",
-                                                      .title = "Learn facts by heart",
-                                                      .paper = "arXiv:2403.17844, section 3.1 and appendix B",
-                                                      .schema = schema,
-                                                      .train = {"length-32-vocabulary-256"},
-                                                      .test = {},
-                                                      .vocabulary = [](const Settings& s) { return s.vocabulary; },
-                                                      .most_targets = [](const Settings& s) { return s.length / 2; },
-                                                      .maker = maker,
-                                                      .check =
-                                                          [](const Settings& s) {
-                                                            if (s.length % 2 != 0) throw UsageError("expected an even length");
-                                                          },
-                                                      .disjoint = false}
-                                   .task()};
+const RegisterSymbolTask entry{
+    SymbolTaskOf<Settings>{.id = "mad-memorization",
+                           .title = "Learn facts by heart",
+                           .paper = "arXiv:2403.17844, section 3.1 and appendix B",
+                           .schema = schema,
+                           .train = {"length-32-vocabulary-256"},
+                           .test = {},
+                           .vocabulary = [](const Settings& s) { return s.vocabulary; },
+                           .most_targets = [](const Settings& s) { return s.length / 2; },
+                           .chance = [](const Settings& s) { return 1.0 / static_cast<double>((s.vocabulary - 1) / 2); },
+                           .maker = maker,
+                           .check =
+                               [](const Settings& s) {
+                                 if (s.length % 2 != 0) throw UsageError("expected an even length");
+                               },
+                           .disjoint = false}
+        .task()};
 
 }  // namespace
 }  // namespace saccade

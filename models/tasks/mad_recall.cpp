@@ -27,6 +27,9 @@ void check(const Settings& s) {
   if (s.noise > 0 && s.noise_vocabulary == 0) throw UsageError("noise needs a noise_vocabulary");
 }
 
+/// Symbols that are values: those that are no keys and no noise.
+int64_t value_symbols(const Settings& s) { return s.vocabulary - s.noise_vocabulary - (s.vocabulary - s.noise_vocabulary) / 2; }
+
 SymbolExample make(const Settings& s, Draws& draws) {
   const int64_t symbols = s.vocabulary - s.noise_vocabulary, half = symbols / 2, pairs = s.length / 2;
   const int64_t never_noise = draws.below(pairs - 1);
@@ -62,6 +65,7 @@ SymbolTask task(const char* id, const char* title, const char* source, std::vect
       .test = std::move(test),
       .vocabulary = [](const Settings& s) { return s.vocabulary; },
       .most_targets = [](const Settings& s) { return s.length / 2 - 1; },
+      .chance = [](const Settings& s) { return 1.0 / static_cast<double>(value_symbols(s)); },
       .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
       .check = check}
       .task();

@@ -37,6 +37,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .test = {"length-512-vocabulary-16-copied-16"},
     .vocabulary = [](const Settings& s) { return s.vocabulary; },
     .most_targets = [](const Settings& s) { return s.copied; },
+    .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.vocabulary - 2); },
     .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
     .check =
         [](const Settings& s) {

@@ -50,6 +50,7 @@ const RegisterSymbolTask entry{
                            .test = {"length-64", "length-128", "length-256"},
                            .vocabulary = [](const Settings& s) { return s.modulus + 4; },
                            .most_targets = [](const Settings&) { return 1; },
+                           .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.modulus); },
                            .maker = [](const Settings& s, uint64_t) -> MakeExample { return [s](Draws& d, bool) { return make(s, d); }; },
                            .check = check}
         .task()};

@@ -70,6 +70,7 @@ const RegisterSymbolTask entry{
                            .test = {"length-64-pairs-8", "length-64-pairs-16", "length-128-pairs-32", "length-256-pairs-64"},
                            .vocabulary = [](const Settings& s) { return s.vocabulary; },
                            .most_targets = [](const Settings& s) { return s.pairs; },
+                           .chance = [](const Settings& s) { return 1.0 / static_cast<double>(s.vocabulary / 2); },
                            .maker = maker,
                            .check = check}
         .task()};

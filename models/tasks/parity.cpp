@@ -37,6 +37,7 @@ const RegisterSymbolTask entry{SymbolTaskOf<Settings>{
     .test = {"length-64", "length-128", "length-256"},
     .vocabulary = [](const Settings&) { return 2; },
     .most_targets = [](const Settings& s) { return s.last_only ? 1 : s.length; },
+    .chance = [](const Settings&) { return 0.5; },
     .maker = maker,
     .check =
         [](const Settings& s) {

@@ -50,6 +50,10 @@ const Schema<Settings> schema{
 };
 constexpr int64_t kDigits = 5, kBesides = 1 + 1 + 16 + kDigits + 1 + 16 + kDigits + 1;  // bytes of an example that are no filler
 
+/// Of a number of five digits, as four of five are: the bytes before and behind it are always the same, its first digit is one of nine, and
+/// behind that come ten digits or the number's end.
+constexpr double kGuessed = (1 + 1.0 / 9 + 4.0 / 11 + 1) / (1 + kDigits + 1);
+
 MakeExample maker(const Settings& s, uint64_t) {
   return [all = s.length - kBesides](Draws& draws, bool) {
     const int64_t depth = draws.between(1, kDepths);
@@ -65,6 +69,7 @@ const RegisterSymbolTask trained{SymbolTaskOf<Settings>{.id = "passkey-bytes",
                                                         .test = {"length-2048", "length-4096", "length-8192"},
                                                         .vocabulary = [](const Settings&) { return 256; },
                                                         .most_targets = [](const Settings&) { return 1 + kDigits + 1; },
+                                                        .chance = [](const Settings&) { return kGuessed; },
                                                         .maker = maker,
                                                         .tokenizer = "bytes"}
                                      .task()};

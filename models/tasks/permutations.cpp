@@ -77,6 +77,7 @@ SymbolTask task(const char* id, const char* title, bool even_only) {
                                 .test = {"length-64", "length-128", "length-256"},
                                 .vocabulary = [even_only](const Settings&) { return even_only ? 60 : 120; },
                                 .most_targets = [](const Settings& s) { return s.length; },
+                                .chance = [even_only](const Settings&) { return 1.0 / (even_only ? 60 : 120); },
                                 .maker = maker_of(even_only),
                                 .check =
                                     [even_only](const Settings& s) {

@@ -167,6 +167,9 @@ const Haystack& haystack_of(int64_t length) {
   return made.try_emplace(length, Kind::filler, PromptInput{length, 0, *bytes, {}, {}, {}}, kAsked).first->second;
 }
 
+/// The bytes before and behind the number are always the same; its first digit is one of nine, the other six are of ten.
+constexpr double kGuessed = (1 + 1.0 / 9 + 6.0 / 10 + 1) / kAsked;
+
 MakeExample maker(const Settings& s, uint64_t) {
   return [length = s.length](Draws& draws, bool) { return example_of(haystack_of(length).sample(draws)); };
 }
@@ -179,6 +182,7 @@ const RegisterSymbolTask trained{SymbolTaskOf<Settings>{.id = "s-niah-1-bytes",
                                                         .test = {"length-2048", "length-4096", "length-8192"},
                                                         .vocabulary = [](const Settings&) { return 256; },
                                                         .most_targets = [](const Settings&) { return kAsked; },
+                                                        .chance = [](const Settings&) { return kGuessed; },
                                                         .maker = maker,
                                                         .tokenizer = "bytes"}
                                      .task()};

@@ -116,6 +116,7 @@ SymbolDomain::SymbolDomain(const SymbolTask& task, std::string name, const std::
   examples_ = common.examples, seed_ = static_cast<uint64_t>(common.seed);
   vocabulary_ = task.vocabulary(values_, place);
   most_targets_ = task.most_targets(values_);
+  chance_ = task.chance(values_);
   make_ = task.maker(values_, seed_);
   stream_ = task.id + " " + values_.dump() + " ";
 }

@@ -47,6 +47,8 @@ struct SymbolTask {
   /// Of resolved values; throws UsageError where they do not fit each other, naming `pointer`.
   std::function<int64_t(const nlohmann::json& values, const std::string& pointer)> vocabulary;
   std::function<int64_t(const nlohmann::json& values)> most_targets;  ///< of an example, other than kNoTarget
+  /// What guessing gets right: one over the answers that there may be, not over all symbols, some of which are never asked for.
+  std::function<double(const nlohmann::json& values)> chance;
   std::function<MakeExample(const nlohmann::json& values, uint64_t seed)> maker;
   bool disjoint = true;   ///< no example of a test split may be one to train on; false where the facts asked for are the same
   std::string tokenizer;  ///< "bytes" where symbols are bytes of text, so that what trained on them can be asked in text; empty: symbols:N
@@ -68,6 +70,7 @@ struct SymbolTaskOf {
   const Schema<S>& schema;
   std::vector<std::string> train, test;
   std::function<int64_t(const S&)> vocabulary, most_targets;
+  std::function<double(const S&)> chance;
   std::function<MakeExample(const S&, uint64_t seed)> maker;
   std::function<void(const S&)> check = {};
   bool disjoint = true;
@@ -90,6 +93,7 @@ struct SymbolTaskOf {
               return vocabulary(read(values));
             },
             [read, most_targets = most_targets](const nlohmann::json& values) { return most_targets(read(values)); },
+            [read, chance = chance](const nlohmann::json& values) { return chance(read(values)); },
             [read, maker = maker](const nlohmann::json& values, uint64_t seed) { return maker(read(values), seed); },
             disjoint,
             tokenizer};
@@ -112,6 +116,7 @@ class SymbolDomain {
   std::string tokenizer() const;                          ///< the smallest that reads its examples: "symbols:N" or "bytes"
   bool reads(const std::string& tokenizer) const;         ///< whether that one does
   int64_t most_targets() const { return most_targets_; }  ///< that an example can have, other than kNoTarget
+  double chance() const { return chance_; }               ///< share of the answers that guessing gets right
   /// Throws UsageError where the difficulty has too few different examples to part the splits.
   SymbolExample example(Split split, uint64_t index) const;
   /// SHA-256 of the task, its settings and how examples are drawn.
@@ -122,6 +127,7 @@ class SymbolDomain {
   std::string name_;
   nlohmann::json values_;
   int64_t length_ = 0, examples_ = 0, vocabulary_ = 0, most_targets_ = 0;
+  double chance_ = 0;
   uint64_t seed_ = 1;
   MakeExample make_;
   std::string stream_;  ///< of random numbers, before the split and the number

@@ -68,6 +68,47 @@ class SymbolTasksTest : public QObject {
     }
   }
 
+  /// Guessing says one of the answers that there are, each of which is the right one of some example.
+  void chance_is_of_the_answers_data() {
+    QTest::addColumn<QString>("task");
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("answers");
+    const auto row = [](const char* task, const char* name, int answers) {
+      QTest::addRow("%s, %s", task, name) << task << name << answers;
+    };
+    row("a5", "length-8", 60);
+    row("s5", "length-8-moved-2", 120);
+    row("copying", "length-64-vocabulary-32", 31);
+    row("induction", "length-256", 15);
+    row("mad-compression", "length-64-vocabulary-16", 15);
+    row("mad-fuzzy-recall", "length-128-vocabulary-16", 7);
+    row("mad-in-context-recall", "length-128-vocabulary-16", 8);
+    row("mad-memorization", "length-32-vocabulary-256", 127);
+    row("mad-noisy-recall", "length-128-vocabulary-32-noise_vocabulary-16-noise-0.2", 8);
+    row("mad-selective-copying", "length-256-vocabulary-16-copied-16", 14);
+    row("modular-arithmetic", "length-40-least-4", 5);
+    row("mqar", "length-64-pairs-4-vocabulary-64", 32);
+    row("parity", "length-40-least-3", 2);
+  }
+  void chance_is_of_the_answers() {
+    QFETCH(QString, task);
+    QFETCH(QString, name);
+    QFETCH(int, answers);
+    const SymbolDomain d(symbol_task(task.toStdString()), name.toStdString(), "/data/train");
+    QCOMPARE(d.chance(), 1.0 / answers);
+    std::set<int32_t> asked;
+    for (uint64_t i = 0; i < 1500; ++i)
+      for (const int32_t target : d.example(Split::test, i).targets)
+        if (target != kNoTarget) asked.insert(target);
+    QCOMPARE(asked.size(), static_cast<size_t>(answers));
+  }
+
+  /// Of bytes: the blank and the end are certain, digits are not.
+  void chance_of_numbers_in_text() {
+    QVERIFY(std::abs(domain("s-niah-1-bytes", "length-1024").chance() - (2 + 1.0 / 9 + 0.6) / 9) < 1e-12);
+    QVERIFY(std::abs(domain("passkey-bytes", "length-1024").chance() - (2 + 1.0 / 9 + 4.0 / 11) / 7) < 1e-12);
+  }
+
   /// As many targets as an example can have are told, and no more than some example has.
   void most_targets_data() {
     QTest::addColumn<QString>("task");
