@@ -270,7 +270,7 @@ std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore
     plain.push_back(item.chosen == item.gold), norm.push_back(item.chosen_norm == item.gold);
     bytes.push_back(item.chosen_bytes == item.gold);
     if (item.group.empty()) continue;
-    const double right = task.metric == "acc_norm" ? norm.back() : plain.back();
+    const double right = task.metric == "acc_norm" ? norm.back() : task.metric == "acc_bytes" ? bytes.back() : plain.back();
     groups[item.group].push_back(right);
     if (const auto name = task.group_names.find(item.group); name != task.group_names.end())
       groups_of_groups[name->second].push_back(right);
@@ -286,19 +286,19 @@ std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore
   return scores;
 }
 
-double chance_level(const std::vector<TaskItem>& items) {
+double chance_level(const Task& task, const std::vector<TaskItem>& items) {
+  if (task.kind != Task::Kind::choices || items.empty()) return 0;
+  const auto count = static_cast<double>(items.size());
   double guess = 0;
-  std::map<std::string, int64_t> answers;  // where all items have the same choices
-  bool same = true;
+  std::map<std::string, int64_t> answers;
   for (const TaskItem& item : items) {
-    guess += 1.0 / static_cast<double>(item.requests.size() * items.size());
+    guess += 1.0 / (static_cast<double>(item.requests.size()) * count);
     ++answers[item.requests[item.gold].choice];
-    for (size_t i = 0; i < item.requests.size(); ++i)
-      same = same && i < items.front().requests.size() && item.requests[i].choice == items.front().requests[i].choice;
   }
+  if (!task.chance_of_majority) return guess;
   int64_t most = 0;
-  for (const auto& [answer, count] : answers) most = std::max(most, count);
-  return same ? std::max(guess, static_cast<double>(most) / static_cast<double>(items.size())) : guess;
+  for (const auto& [answer, times] : answers) most = std::max(most, times);
+  return static_cast<double>(most) / count;
 }
 
 }  // namespace saccade

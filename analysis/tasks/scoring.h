@@ -93,7 +93,8 @@ struct TaskScore {
 std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore>& items);
 /// Of generation: the task's metric over all items, then by group.
 std::vector<TaskScore> answer_scores(const Task& task, const std::vector<AnswerScore>& items);
-/// What guessing gets: the mean of 1 / choices, or the share of the most frequent answer where that is more.
-double chance_level(const std::vector<TaskItem>& items);
+/// What guessing gets: the mean of 1 / choices, or of a task with chance_of_majority the share of the most frequent right choice. 0 for
+/// items that are answered by generation.
+double chance_level(const Task& task, const std::vector<TaskItem>& items);
 
 }  // namespace saccade

@@ -25,10 +25,35 @@ std::vector<std::string> texts(const json& value) {
 }
 
 const std::set<std::string>& known_keys() {
-  static const std::set<std::string> keys{"name",   "version",      "description", "source", "origin",     "split",       "items",
-                                          "files",  "context",      "choices",     "gold",   "labels",     "first_label", "delimiter",
-                                          "header", "labels_files", "group",       "groups", "shots",      "metric",      "form",
-                                          "data",   "shots_files",  "target",      "stop",   "max_tokens", "generator",   "columns"};
+  static const std::set<std::string> keys{"name",
+                                          "version",
+                                          "description",
+                                          "source",
+                                          "origin",
+                                          "split",
+                                          "items",
+                                          "files",
+                                          "context",
+                                          "choices",
+                                          "gold",
+                                          "labels",
+                                          "first_label",
+                                          "delimiter",
+                                          "header",
+                                          "labels_files",
+                                          "group",
+                                          "groups",
+                                          "shots",
+                                          "metric",
+                                          "form",
+                                          "data",
+                                          "shots_files",
+                                          "target",
+                                          "stop",
+                                          "max_tokens",
+                                          "generator",
+                                          "columns",
+                                          "chance_of_majority"};
   return keys;
 }
 
@@ -62,6 +87,7 @@ Task task_of(const json& j, const std::string& origin) {
     for (const auto& [name, members] : groups.items())
       for (const std::string& member : texts(members)) task.group_names[member] = name;
     task.shots = j.value("shots", int64_t{0});
+    task.chance_of_majority = j.value("chance_of_majority", false);
     task.shots_files = texts(j.value("shots_files", json::array()));
     task.generator = j.value("generator", "");
     task.target = j.value("target", "");
@@ -79,8 +105,8 @@ Task task_of(const json& j, const std::string& origin) {
       throw UsageError(origin + ": a task answered by generation has context, target and max_tokens");
     return task;
   }
-  if (task.metric != "acc" && task.metric != "acc_norm")
-    throw UsageError(origin + ": metric is \"" + task.metric + "\", expected acc or acc_norm");
+  if (task.metric != "acc" && task.metric != "acc_norm" && task.metric != "acc_bytes")
+    throw UsageError(origin + ": metric is \"" + task.metric + "\", expected acc, acc_norm or acc_bytes");
   if (task.form.empty() && (task.choices.is_null() || task.gold.empty()))
     throw UsageError(origin + ": a task has choices and gold, or a form");
   return task;

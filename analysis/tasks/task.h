@@ -52,8 +52,10 @@ struct Task {
   int64_t length = 0;  ///< of generated prompts, in tokens
   std::string domain;  ///< of a task on symbols: its difficulty
 
-  std::string metric = "acc";           ///< the one that tables give: acc, acc_norm, contains or exact
-  std::string hash;                     ///< SHA-256 of the task's own file
+  std::string metric = "acc";  ///< the one that tables give: acc, acc_norm, acc_bytes, contains or exact
+  bool chance_of_majority =
+      false;         ///< guessing says the most frequent answer (BoolQ: all items have the same two); else one of the choices
+  std::string hash;  ///< SHA-256 of the task's own file
   std::filesystem::path own_file = {};  ///< where a user's own task stands, absolute; empty: it ships, or is generated
 };
 

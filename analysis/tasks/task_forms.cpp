@@ -4,7 +4,9 @@
 #include <array>
 #include <cctype>
 
+#include "analysis/tasks/scoring.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/utf8.h"
 #include "models/replaced.h"
 
 namespace saccade {
@@ -24,6 +26,12 @@ std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
+/// The byte at which a character of valid UTF-8 stands; of one behind the last, the text's end.
+size_t place_of(const std::string& text, int64_t character) {
+  size_t at = 0;
+  for (int64_t i = 0; i < character && at < text.size(); ++i) at += std::max<size_t>(utf8_character(std::string_view(text).substr(at)), 1);
+  return at;
+}
 char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
 std::string text_of(const json& row, const std::string& field) { return fill_template("{" + field + "}", row); }
@@ -35,9 +43,12 @@ int64_t number_of(const json& row, const std::string& field) {
     throw DataError("field \"" + field + "\" is \"" + text + "\", expected a number");
   return std::stoll(text);
 }
-size_t gold_among(int64_t gold, size_t choices) {
+/// The choice of a label of `field` that counts from `first`.
+size_t gold_among(const json& row, const std::string& field, size_t choices, int64_t first = 0) {
+  const int64_t gold = number_of(row, field) - first;
   if (gold < 0 || gold >= static_cast<int64_t>(choices))
-    throw DataError("the right choice is number " + std::to_string(gold) + " of " + std::to_string(choices));
+    throw DataError("field \"" + field + "\" is " + std::to_string(gold + first) + ", expected a number from " + std::to_string(first) +
+                    " to " + std::to_string(first + static_cast<int64_t>(choices) - 1));
   return static_cast<size_t>(gold);
 }
 
@@ -86,7 +97,7 @@ TaskItem make_hellaswag(const Task&, const json& row, const TaskItemOptions&) {
     const std::string choice = clean_hellaswag(ending.get<std::string>());
     item.requests.push_back({context, " " + choice, choice});
   }
-  item.gold = gold_among(number_of(row, "label"), item.requests.size());
+  item.gold = gold_among(row, "label", item.requests.size());
   return item;
 }
 
@@ -99,34 +110,37 @@ TaskItem make_winogrande(const Task&, const json& row, const TaskItemOptions&) {
   TaskItem item;
   for (const char* option : {"option1", "option2"})
     item.requests.push_back({sentence.substr(0, blank) + text_of(row, option), " " + rest, rest});
-  item.gold = gold_among(number_of(row, "answer") - 1, 2);
+  item.gold = gold_among(row, "answer", 2, 1);
   return item;
 }
 
-/// WSC273: an option takes the place of the pronoun, in its case.
-std::string wsc_option(std::string option, const std::string& pronoun, const std::string& text, size_t at) {
+/// WSC273: an option takes the place of the pronoun, in its case. `before`: the text up to the pronoun.
+std::string wsc_option(std::string option, const std::string& pronoun, const std::string& before) {
   static const std::array<std::string, 5> possessive{"my", "his", "her", "our", "their"};
-  static const std::array<std::string, 10> small{"A", "An", "The", "She", "He", "It", "They", "My", "His", "Her"};
+  static const std::array<std::string, 11> small{"A", "An", "The", "She", "He", "It", "They", "My", "His", "Her", "Their"};
   if (std::find(possessive.begin(), possessive.end(), lower(pronoun)) != possessive.end()) option += "'s";
   const size_t end = std::min(option.find(' '), option.size());
   const std::string first = option.substr(0, end);
-  const bool is_small = std::find(small.begin(), small.end(), first) != small.end() || first == "Their";
-  if (is_small && at >= 2 && text[at - 2] != '.') option.replace(0, end, lower(first));
+  const bool is_small = std::find(small.begin(), small.end(), first) != small.end();
+  const int64_t count = characters(before);
+  if (is_small && count >= 2 && before[place_of(before, count - 2)] != '.') option.replace(0, end, lower(first));
   return option;
 }
+/// pronoun_loc counts characters, as Python does.
 TaskItem make_wsc273(const Task& task, const json& row, const TaskItemOptions& options) {
   const std::string text = replaced(text_of(row, "text"), "  ", " ");
   const std::string pronoun = text_of(row, "pronoun");
-  const auto at = static_cast<size_t>(number_of(row, "pronoun_loc"));
-  if (at + pronoun.size() > text.size()) throw DataError("field \"pronoun_loc\" points behind the text");
-  const std::string rest = text.substr(at + pronoun.size());  // brings a space of its own, like COPA's choices
+  const int64_t at = number_of(row, "pronoun_loc"), behind = at + characters(pronoun);
+  if (behind > characters(text)) throw DataError("field \"pronoun_loc\" points behind the text");
+  const std::string before = text.substr(0, place_of(text, at));
+  const std::string rest = text.substr(place_of(text, behind));  // brings a space of its own, like COPA's choices
   TaskItem item;
   for (const json& option : field_of(row, "options")) {
     if (!option.is_string()) throw DataError("field \"options\" holds what is no text");
-    item.requests.push_back({text.substr(0, at) + wsc_option(option.get<std::string>(), pronoun, text, at),
-                             options.strict_spaces ? rest : task.delimiter + rest, rest});
+    item.requests.push_back(
+        {before + wsc_option(option.get<std::string>(), pronoun, before), options.strict_spaces ? rest : task.delimiter + rest, rest});
   }
-  item.gold = gold_among(number_of(row, "label"), item.requests.size());
+  item.gold = gold_among(row, "label", item.requests.size());
   return item;
 }
 
@@ -148,8 +162,9 @@ json race_problems(const json& row) {
 size_t race_answer(const json& problem) {
   const std::string answer = text_of(problem, "answer");
   const size_t options = field_of(problem, "options").size();
-  if (answer.size() != 1 || answer[0] < 'A') throw DataError("field \"answer\" is \"" + answer + "\", expected a letter from A on");
-  return gold_among(answer[0] - 'A', options);
+  if (answer.size() != 1 || answer[0] < 'A' || answer[0] - 'A' >= static_cast<int64_t>(options))
+    throw DataError("field \"answer\" is \"" + answer + "\", expected one of the first " + std::to_string(options) + " letters");
+  return static_cast<size_t>(answer[0] - 'A');
 }
 TaskItem make_race(const Task&, const json& row, const TaskItemOptions&) {
   const json problems = race_problems(row);
@@ -190,7 +205,7 @@ TaskItem make_copa(const Task& task, const json& row, const TaskItemOptions& opt
     const std::string own = " " + choice;
     item.requests.push_back({context, options.strict_spaces ? own : task.delimiter + own, own});
   }
-  item.gold = gold_among(number_of(row, "label"), 2);
+  item.gold = gold_among(row, "label", 2);
   return item;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analysis/tasks/csv_rows.h"
+#include "analysis/tasks/mmlu_csv.h"
 #include "analysis/tasks/task_forms.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/parallel.h"
@@ -93,10 +94,22 @@ fs::path require_file(const Task& task, const fs::path& data, const std::vector<
   return file;
 }
 
+/// The rows of one of these files, or of MMLU's own, a file for each subject, where it has none of them.
+struct ReadRows {
+  fs::path file;  ///< of MMLU's own: what the user named
+  std::vector<TaskRow> rows;
+};
+ReadRows rows_of(const Task& task, const fs::path& data, const std::vector<std::string>& names, const std::string& split) {
+  if (task.form == "mmlu" && (fs::is_regular_file(data) || find_file(data, names).empty()))
+    if (const std::vector<fs::path> files = find_mmlu_csv(data, split); !files.empty()) return {data, read_mmlu_csv(files)};
+  const fs::path file = require_file(task, data, names);
+  return {file, read_task_rows(file, task.columns)};
+}
+
 /// Labels of a second file, one a line, become the rows' field "label".
-void add_labels(const Task& task, const fs::path& data, std::vector<TaskRow>& rows, Sha256& hash) {
-  if (task.labels_files.empty() || rows.empty() || rows.front().fields.contains("label")) return;
-  const fs::path file = require_file(task, data, task.labels_files);
+void add_labels(const Task& task, const fs::path& data, const std::vector<std::string>& names, std::vector<TaskRow>& rows, Sha256& hash) {
+  if (names.empty() || rows.empty() || rows.front().fields.contains("label")) return;
+  const fs::path file = require_file(task, data, names);
   const std::string text = read_all(file, kLargestTaskData);
   if (valid_utf8(text) != text.size()) throw DataError(file.string() + " is not valid UTF-8");
   hash.update(text);
@@ -129,18 +142,24 @@ std::vector<std::string> texts_of(const json& what, const json& row) {
   return list;
 }
 
+/// "{label}" is the field "label"; what is made of several is told as it stands.
+std::string named(const std::string& text) {
+  const bool is_field = text.starts_with('{') && text.find('}') + 1 == text.size();
+  return is_field ? "field \"" + text.substr(1, text.size() - 2) + "\"" : "\"" + text + "\"";
+}
+
 size_t gold_of(const Task& task, const json& row, size_t choices) {
   const std::string gold = fill_template(task.gold, row);
   if (!task.labels.is_null()) {
     const std::vector<std::string> labels = texts_of(task.labels, row);
     const auto at = std::find(labels.begin(), labels.end(), gold);
     if (at != labels.end() && static_cast<size_t>(at - labels.begin()) < choices) return static_cast<size_t>(at - labels.begin());
-    throw DataError("the right choice is \"" + gold + "\", which none of its labels is");
+    throw DataError(named(task.gold) + " is \"" + gold + "\", which none of the choices' labels is");
   }
   const bool is_number = !gold.empty() && gold.size() < 10 && gold.find_first_not_of("0123456789") == gold.npos;
   const int64_t number = is_number ? std::stoll(gold) - task.first_label : -1;
   if (number < 0 || number >= static_cast<int64_t>(choices))
-    throw DataError("the right choice is \"" + gold + "\", expected a number from " + std::to_string(task.first_label) + " to " +
+    throw DataError(named(task.gold) + " is \"" + gold + "\", expected a number from " + std::to_string(task.first_label) + " to " +
                     std::to_string(task.first_label + static_cast<int64_t>(choices) - 1));
   return static_cast<size_t>(number);
 }
@@ -185,15 +204,23 @@ TaskItem make_item(const Task& task, TaskRow& row, const TaskItemOptions& option
   }
 }
 
+/// Labels of examples stand beside them, where those of the data have a file of their own: train-labels.lst of train.jsonl.
+std::vector<std::string> labels_of_examples(const Task& task, fs::path file) {
+  if (task.labels_files.empty()) return {};
+  while (file.has_extension()) file.replace_extension();
+  return {file.filename().string() + "-labels.lst"};
+}
+
 /// What stands before every item of a group: the examples with their answers.
 std::map<std::string, std::string> examples_of(const Task& task, const fs::path& data, const TaskItemOptions& options, int64_t shots,
                                                Sha256& hash) {
   std::map<std::string, std::string> texts;
   if (shots == 0) return texts;
-  if (task.shots_files.empty()) throw UsageError("task " + task.name + " has no file of examples; --shots can only be 0");
-  const fs::path file = require_file(task, data, task.shots_files);
+  if (task.shots_files.empty()) throw UsageError("task " + task.name + " has no file of examples (shots_files); --shots can only be 0");
+  auto [file, rows] = rows_of(task, data, task.shots_files, "dev");
+  add_labels(task, data, labels_of_examples(task, file), rows, hash);
   std::map<std::string, int64_t> taken;
-  for (TaskRow& row : read_task_rows(file, task.columns)) {
+  for (TaskRow& row : rows) {
     const TaskItem item = make_item(task, row, options);
     if (taken[item.group] >= shots) continue;
     ++taken[item.group];
@@ -241,6 +268,7 @@ TaskItems generate_task_items(const Task& task, const Tokenizer& tokenizer, cons
   std::vector<PromptSample> samples(static_cast<size_t>(count));
   parallel_for(count, [&](int64_t i) { samples[static_cast<size_t>(i)] = make(i); });  // each is encoded several times, to fit
   TaskItems made;
+  made.there = entry.samples;
   Sha256 hash;
   hash.update(tokenizer.hash());
   for (PromptSample& sample : samples) {
@@ -270,13 +298,14 @@ std::string read_haystack(const fs::path& file) {
 
 TaskItems read_task_items(const Task& task, const fs::path& data, const TaskItemOptions& options) {
   TaskItems read;
-  read.file = require_file(task, data, task.files);
   read.shots = options.shots < 0 ? task.shots : options.shots;
-  std::vector<TaskRow> rows = read_task_rows(read.file, task.columns);
+  auto [file, rows] = rows_of(task, data, task.files, "test");
+  read.file = std::move(file);
   Sha256 hash;
   for (const TaskRow& row : rows) hash.update(row.fields.dump());
-  add_labels(task, data, rows, hash);
-  if (options.limit > 0 && static_cast<int64_t>(rows.size()) > options.limit) rows.resize(static_cast<size_t>(options.limit));
+  add_labels(task, data, task.labels_files, rows, hash);
+  read.there = static_cast<int64_t>(rows.size());
+  if (options.limit > 0 && read.there > options.limit) rows.resize(static_cast<size_t>(options.limit));
   const auto examples = examples_of(task, data, options, read.shots, hash);
   for (TaskRow& row : rows) {
     TaskItem item = make_item(task, row, options);

@@ -41,6 +41,7 @@ struct TaskItems {
   std::filesystem::path file;  ///< the data
   std::string hash;            ///< SHA-256 of what was read: data, labels, examples
   int64_t shots = 0;
+  int64_t there = 0;  ///< items that there are; more than `items` where a limit left some out
 };
 struct TaskItemOptions {
   int64_t limit = 0;           ///< the first so many; 0: all

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/files.h"
@@ -20,6 +22,7 @@
 #include "kernels/engine/parallel.h"
 #include "models/architectures/registry.h"
 #include "models/config_text.h"
+#include "models/tasks/symbol_task.h"
 #include "models/training/plan.h"
 #include "models/training/training_step.h"
 
@@ -30,7 +33,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "tasks";
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;  ///< 1: `cut` counted choices, not items
 
 /// What decides the scores: two results with the same key are the same.
 json key_of(const TaskResult& r) {
@@ -63,6 +66,7 @@ TaskResult result_of(const json& j) {
   r.shots = key.at("shots"), r.limit = key.at("limit"), r.strict_spaces = key.at("strict_spaces"), r.max_length = key.at("max_length");
   r.trim = key.value("trim", true), r.greedy = key.value("greedy", false), r.reading = key.value("reading", "");
   r.prefix = parse_prefix(key.at("prefix"));
+  r.options = j.value("options", ""), r.partial = j.value("partial", r.limit > 0), r.cut_choices = j.value("format", kFormat) < 2;
   r.step = key.at("step"), r.checkpoint_hash = key.at("checkpoint_hash"), r.device = key.at("device"), r.precision = key.at("precision");
   if (j.contains("made_from")) {
     const json& made = j.at("made_from");
@@ -81,9 +85,40 @@ TaskResult result_of(const json& j) {
   return r;
 }
 
-fs::path result_file(const fs::path& directory, const std::string& task, int64_t step) {
+std::string file_name(const std::string& task, int64_t step) {
   if (task.find('/') != task.npos) throw UsageError("\"" + task + "\" is no task's name");
-  return directory / kFolder / (task + "-step-" + std::to_string(step) + ".json");
+  return task + "-step-" + std::to_string(step);
+}
+fs::path result_file(const fs::path& directory, const TaskResult& result) {
+  return directory / kFolder / (file_name(result.task, result.step) + (result.options.empty() ? "" : "-" + result.options) + ".json");
+}
+
+/// What is unlike the task's usual options, as it stands in the file's name.
+std::string options_of(const TaskResult& r, const Task& task, const TaskRunOptions& options, int64_t longest) {
+  std::string text;
+  const auto add = [&](bool is_unusual, const std::string& words) {
+    if (is_unusual) text += (text.empty() ? "" : "-") + words;
+  };
+  const TaskItemOptions usual;
+  const bool is_generated = task.kind == Task::Kind::generation && !task.generator.empty();
+  add(r.limit > 0, "limit-" + std::to_string(r.limit));
+  add(r.shots != task.shots, "shots-" + std::to_string(r.shots));
+  add(r.max_length != longest, "max-length-" + std::to_string(r.max_length));
+  add(r.prefix != Prefix::none, std::string("prefix-") + to_string(r.prefix));
+  add(r.strict_spaces != usual.strict_spaces, "strict-spaces");
+  add(r.trim != usual.trim, "no-trim");
+  add(r.greedy, "greedy");
+  add(is_generated && r.seed != usual.seed, "seed-" + std::to_string(r.seed));
+  add(needs_haystack(task) && !options.data.empty(), "text-" + r.data_hash.substr(0, 8));
+  return text;
+}
+
+TaskScoreRecord record_of(const TaskResult& result) {
+  TaskScoreRecord record{result.step, result.task, result.metric, result.chance, result.data_hash, result.checkpoint_hash, {}};
+  for (const TaskScore& s : result.scores) record.scores.push_back({s.metric, s.value, s.standard_error, s.items});
+  record.options = result.options, record.partial = result.partial, record.limit = result.limit;
+  record.shots = result.shots, record.max_length = result.max_length;
+  return record;
 }
 
 TaskResult read_result(const fs::path& file) {
@@ -124,17 +159,15 @@ bool is_answer_text(const json& found) {
 /// was found of it.
 class PartialResults {
  public:
-  PartialResults(fs::path file, const json& key, bool (*fits)(const json& found)) : file_(std::move(file)) {
+  PartialResults(fs::path file, const json& key, bool (*fits)(const json& found)) : file_(std::move(file)), begin_(key.dump() + "\n") {
     std::string text;
     try {
       text = read_text(file_);
     } catch (const DataError&) {
     }
     size_t at = std::min(text.find('\n'), text.size());
-    if (text.substr(0, at) != key.dump()) {
-      replace_text(file_, key.dump() + "\n");
-      return;
-    }
+    if (text.substr(0, at) + "\n" != begin_) return;
+    begun_ = true;
     for (++at; at < text.size();) {
       const size_t end = text.find('\n', at);
       if (end == text.npos) break;  // a torn line
@@ -156,7 +189,13 @@ class PartialResults {
       if (!found_.contains(i)) numbers.push_back(i);
     return numbers;
   }
+  /// The file begins here: what is refused before leaves none.
   void add(const std::vector<std::pair<size_t, json>>& more) {
+    if (!begun_) {
+      make_run_folder(file_.parent_path());
+      replace_text(file_, begin_);
+      begun_ = true;
+    }
     std::string lines;
     for (const auto& [number, value] : more) {
       std::string line = json{{"number", number}, {"found", value}}.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -177,6 +216,8 @@ class PartialResults {
 
  private:
   fs::path file_;
+  std::string begin_;
+  bool begun_ = false;
   std::map<size_t, json> found_;
 };
 
@@ -240,8 +281,10 @@ bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items
     result.items.push_back(score_item(items.items[i], std::move(own)));
     if (result.greedy) result.items.back().greedy = std::move(greedy);
   }
-  result.cut = std::count_if(requests.encoded.begin(), requests.encoded.end(), [](const EncodedRequest& r) { return r.cut; });
-  result.chance = chance_level(items.items);
+  std::set<int64_t> cut;  // items, any choice of which lost its beginning
+  for (const EncodedRequest& request : requests.encoded)
+    if (request.cut) cut.insert(request.item);
+  result.cut = static_cast<int64_t>(cut.size());
   result.scores = task_scores(task, result.items);
   return true;
 }
@@ -274,11 +317,27 @@ bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items
   return true;
 }
 
-/// Everything that decides the scores, but for the data.
-TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskRunOptions& options, const fs::path& directory) {
+/// Examples of a task on symbols.
+int64_t samples_of(const TaskRunOptions& options) {
+  return options.items.limit > 0 ? std::min(options.items.limit, options.samples) : options.samples;
+}
+
+/// What is scored: rows of files, generated prompts, or of a task on symbols only how many there are.
+TaskItems items_of(const LoadedModel& loaded, const Task& task, const TaskRunOptions& options) {
+  if (task.kind == Task::Kind::symbols) {
+    TaskItems items;
+    items.hash = task.hash + ":" + std::to_string(samples_of(options)), items.there = kSymbolSamples;
+    return items;
+  }
+  return generate_task_items(task, *loaded.tokenizer, task_haystack(loaded.config, task, options.data), options.items);
+}
+
+/// Everything that decides the scores.
+TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskRunOptions& options, const fs::path& directory,
+                        const TaskItems& items) {
   TaskResult result;
   result.task = task.name, result.version = task.version, result.task_hash = task.hash;
-  result.limit = options.items.limit, result.strict_spaces = options.items.strict_spaces, result.trim = options.items.trim;
+  result.strict_spaces = options.items.strict_spaces, result.trim = options.items.trim;
   result.greedy = options.greedy && task.kind == Task::Kind::choices;
   result.prefix = options.prefix, result.metric = task.metric, result.step = loaded.step;
   if (task.kind == Task::Kind::choices && looks_ahead(loaded.config.architecture)) result.reading = "one_pass";
@@ -291,14 +350,20 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
   result.max_length = options.max_length > 0 ? options.max_length : longest;
   result.data = options.data.empty() ? fs::path() : fs::absolute(options.data);
   result.task_file = task.own_file, result.seed = options.items.seed;
+  const auto taken = task.kind == Task::Kind::symbols ? samples_of(options) : static_cast<int64_t>(items.items.size());
+  result.partial = taken < items.there;
+  result.limit = taken == items.there ? 0 : taken;
+  result.data_hash = items.hash, result.shots = items.shots;
+  result.chance = task.kind == Task::Kind::symbols ? SymbolDomain(symbol_task(task.generator), task.domain, "--domains").chance()
+                                                   : chance_level(task, items.items);
+  result.options = options_of(result, task, options, longest);
   return result;
 }
 
 /// The scores go into the journal and results.h5, unless they stand there, or a process holds the run: `progress` hears of that, and with
 /// `is_old` also of a run that cannot be written. Throws DataError.
 void add_to_run(const fs::path& directory, const TaskResult& result, const TaskProgress& progress, bool is_old) try {
-  TaskScoreRecord record{result.step, result.task, result.metric, result.chance, result.data_hash, result.checkpoint_hash, {}};
-  for (const TaskScore& s : result.scores) record.scores.push_back({s.metric, s.value, s.standard_error, s.items});
+  const TaskScoreRecord record = record_of(result);
   const RunHistory history = recorded_history(directory);
   const std::vector<TaskScoreRecord>& known = history.task_scores();
   const bool is_recorded = std::any_of(known.begin(), known.end(), [&](const auto& r) { return to_record(r) == to_record(record); });
@@ -356,10 +421,16 @@ json to_json(const TaskResult& r) {
                      {"group", a.group},
                      {"prompt_tokens", a.prompt_tokens},
                      {"depth", number(a.depth)}});
-  return {{"format", kFormat},  {"key", key_of(r)},
-          {"cut", r.cut},       {"chance", r.chance},
-          {"metric", r.metric}, {"scores", scores},
-          {"items", items},     {"made_from", {{"data", r.data.string()}, {"task_file", r.task_file.string()}, {"seed", r.seed}}}};
+  return {{"format", r.cut_choices ? 1 : kFormat},
+          {"key", key_of(r)},
+          {"options", r.options},
+          {"partial", r.partial},
+          {"cut", r.cut},
+          {"chance", r.chance},
+          {"metric", r.metric},
+          {"scores", scores},
+          {"items", items},
+          {"made_from", {{"data", r.data.string()}, {"task_file", r.task_file.string()}, {"seed", r.seed}}}};
 }
 
 TaskResult evaluate_task(const fs::path& directory, const Task& task, const TaskRunOptions& options, const TaskProgress& progress,
@@ -368,32 +439,27 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   TaskItems items = from_file ? read_task_items(task, options.data, options.items) : TaskItems{};
   LoadedModel loaded = load_model(directory, options.checkpoint, options.device);
   use_threads(loaded.config.threads);
-  TaskResult result = start_result(loaded, task, options, directory);
-  const int64_t samples = options.items.limit > 0 ? std::min(options.items.limit, options.samples) : options.samples;
-  if (task.kind == Task::Kind::symbols)
-    items.hash = task.hash + ":" + std::to_string(samples);
-  else if (!from_file)
-    items = generate_task_items(task, *loaded.tokenizer, task_haystack(loaded.config, task, options.data), options.items);
-  result.data_hash = items.hash, result.shots = items.shots;
+  if (!from_file) items = items_of(loaded, task, options);
+  TaskResult result = start_result(loaded, task, options, directory, items);
 
-  const fs::path folder = directory / kFolder, file = result_file(directory, task.name, loaded.step);
+  const fs::path folder = directory / kFolder, file = result_file(directory, result);
   const fs::path part = folder / ("." + file.stem().string() + ".part");
   if (!options.again && fs::exists(file))
-    if (TaskResult known = read_result(file); key_of(known) == key_of(result)) {
+    if (TaskResult known = read_result(file); key_of(known) == key_of(result) && !(known.cut_choices && known.cut > 0)) {
       remove_run_file(part);  // with what follows, all that a process has left undone that ended behind its result
+      known.options = result.options, known.partial = result.partial, known.chance = result.chance;  // earlier versions said them otherwise
       add_to_run(directory, known, progress, true);
       return known;
     }
-  make_run_folder(folder);
   PartialResults partial(part, key_of(result), task.kind == Task::Kind::generation ? is_answer_text : is_scored_request);
   if (task.kind == Task::Kind::symbols) {
-    SymbolScores scored = score_symbols(loaded, task, samples, progress.done);
+    SymbolScores scored = score_symbols(loaded, task, samples_of(options), progress.done);
     result.scores = std::move(scored.scores), result.answers = std::move(scored.items);
-    result.chance = 1.0 / static_cast<double>(loaded.tokenizer->vocabulary());
   } else {
     const auto score = task.kind == Task::Kind::generation ? score_answers : score_choices;
     if (!score(loaded, task, items, options, result, partial, progress, stop)) return result;
   }
+  make_run_folder(folder);
   write_sealed_json(file, to_json(result));
   partial.remove();
   add_to_run(directory, result, progress, false);
@@ -401,9 +467,17 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
 }
 
 TaskResult read_task_result(const fs::path& directory, const std::string& task, int64_t step) {
-  const fs::path file = result_file(directory, task, step);
-  if (!fs::is_regular_file(file)) throw DataError(file.string() + " is not there: the items of this score were not kept");
-  return read_result(file);
+  const std::string name = file_name(task, step);
+  std::optional<TaskResult> best;
+  if (fs::is_directory(directory / kFolder))
+    for (const auto& entry : fs::directory_iterator(directory / kFolder)) {
+      const std::string found = entry.path().filename().string();
+      if (entry.path().extension() != ".json" || !(found == name + ".json" || found.starts_with(name + "-"))) continue;
+      TaskResult result = read_result(entry.path());
+      if (!best || is_preferred(record_of(result), record_of(*best))) best = std::move(result);
+    }
+  if (!best) throw DataError((directory / kFolder / (name + ".json")).string() + " is not there: the items of this score were not kept");
+  return std::move(*best);
 }
 
 std::vector<TaskResult> read_task_results(const fs::path& directory) {
@@ -412,8 +486,9 @@ std::vector<TaskResult> read_task_results(const fs::path& directory) {
   for (const auto& entry : fs::directory_iterator(directory / kFolder))
     if (entry.path().extension() == ".json" && !entry.path().filename().string().starts_with('.'))
       results.push_back(read_result(entry.path()));
-  std::sort(results.begin(), results.end(),
-            [](const TaskResult& a, const TaskResult& b) { return std::tie(a.task, a.step) < std::tie(b.task, b.step); });
+  std::sort(results.begin(), results.end(), [](const TaskResult& a, const TaskResult& b) {
+    return std::tie(a.task, a.step, a.options) < std::tie(b.task, b.step, b.options);
+  });
   return results;
 }
 

@@ -191,6 +191,13 @@ class TaskItemsTest : public QObject {
     possessive["pronoun_loc"] = 10;
     const std::string hat = " hat fell.";
     compare("wsc273", possessive, {{{"It broke. Paul's", " " + hat, hat}, {"It broke. The boss's", " " + hat, hat}}, 1});
+    json accented = row;  // places are of characters, not of bytes
+    accented["text"] = "José met Zoë. Then he was out.";
+    accented["pronoun_loc"] = 19;
+    compare("wsc273", accented, {{{"José met Zoë. Then Paul", " " + rest, rest}, {"José met Zoë. Then the boss", " " + rest, rest}}, 1});
+    accented["text"] = "“He left Zoë. He was out.";
+    accented["pronoun"] = "He", accented["pronoun_loc"] = 14;
+    compare("wsc273", accented, {{{"“He left Zoë. Paul", " " + rest, rest}, {"“He left Zoë. The boss", " " + rest, rest}}, 1});
     write("row.jsonl", row.dump() + "\n");
     const TaskItems strict = read_task_items(find_task("wsc273"), folder_.filePath("row.jsonl").toStdString(), {.strict_spaces = true});
     QCOMPARE(strict.items[0].requests[0].continuation, rest);
@@ -269,6 +276,8 @@ class TaskItemsTest : public QObject {
     QVERIFY2(read.items[0].requests == of("Q yes", {"1", "true"}) && read.items[0].gold == 1, shown(read.items[0]));
     write("facts.jsonl", json::array({row, row, row}).dump());
     QCOMPARE(read_task_items(mine, folder_.path().toStdString()).items.size(), size_t{3});
+    write("mine.json", R"({"name": "mine", "context": "a", "choices": ["b", "c"], "gold": "0", "metric": "acc_bytes"})");
+    QCOMPARE(find_task(file.string()).metric, std::string("acc_bytes"));
     write("mine.json", R"({"name": "mine", "contxt": ""})");
     QVERIFY_THROWS_EXCEPTION(UsageError, find_task(file.string()));
   }
@@ -331,7 +340,7 @@ class TaskItemsTest : public QObject {
     QTest::newRow("no text") << QByteArray(R"({"goal": {}, "sol1": "a", "sol2": "b", "label": 0})")
                              << QByteArray("field \"goal\" is no text");
     QTest::newRow("a wrong label") << QByteArray(R"({"goal": "g", "sol1": "a", "sol2": "b", "label": 2})")
-                                   << QByteArray("expected a number from 0 to 1");
+                                   << QByteArray("row.jsonl:2: field \"label\" is \"2\", expected a number from 0 to 1");
     QTest::newRow("nested deeply") << QByteArray("{\"goal\": " + QByteArray(200000, '[') + QByteArray(200000, ']') + "}")
                                    << QByteArray("row.jsonl:2 is nested deeper than 64 levels");
     QTest::newRow("a key twice") << QByteArray(R"({"goal": "g", "goal": "h"})") << QByteArray("/goal is given twice");

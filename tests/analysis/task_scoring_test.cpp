@@ -6,6 +6,7 @@
 
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/results_file.h"
+#include "analysis/tasks/checkpoint_means.h"
 #include "analysis/tasks/task_run.h"
 #include "analysis/training/loss_course.h"
 #include "kernels/engine/error.h"
@@ -224,8 +225,39 @@ class TaskScoringTest : public QObject {
       i.gold = gold;
       return i;
     };
-    QCOMPARE(chance_level({item({"no", "yes"}, 1), item({"no", "yes"}, 1), item({"no", "yes"}, 0)}), 2.0 / 3);  // the more frequent answer
-    QCOMPARE(chance_level({item({"a", "b"}, 0), item({"c", "d", "e", "f"}, 0)}), 3.0 / 8);
+    const Task plain, boolq = find_task("boolq");
+    const std::vector<TaskItem> alike{item({"no", "yes"}, 1), item({"no", "yes"}, 1), item({"no", "yes"}, 0)};
+    QCOMPARE(chance_level(boolq, alike), 2.0 / 3);  // the more frequent answer
+    QCOMPARE(chance_level(plain, alike), 0.5);      // letters are no classes, as of MMLU
+    QCOMPARE(chance_level(plain, {alike[0]}), 0.5);
+    QCOMPARE(chance_level(plain, {item({"a", "b"}, 0), item({"c", "d", "e", "f"}, 0)}), 3.0 / 8);
+    for (const Task& task : shipped_tasks()) QCOMPARE(task.chance_of_majority, task.name == "boolq");
+  }
+
+  /// The example of arXiv:2506.11305, appendix L: three checkpoints, whose averages of the tasks are given.
+  void means_over_checkpoints() {
+    std::vector<TaskResult> results;
+    for (const auto& [step, average] : {std::pair<int64_t, double>{100, 0.42741}, {90, 0.42166}, {95, 0.42056}})
+      for (const double beside : {-0.1, 0.1}) {
+        TaskResult result;
+        result.task = beside < 0 ? "low" : "high", result.metric = "acc", result.step = step;
+        result.scores = {{"acc", average + beside, 0.01, 100}};
+        results.push_back(result);
+      }
+    const auto averages = task_averages(results);
+    QCOMPARE(averages.size(), size_t{3});
+    QVERIFY(averages[0].first == 90 && std::abs(averages[0].second - 0.42166) < 1e-12);
+    const std::vector<CheckpointMean> means = checkpoint_means(results);
+    QCOMPARE(means.size(), size_t{3});
+    QVERIFY(means[0].task == "low" && means[1].task == "high" && means[2].task.empty());
+    QVERIFY(std::abs(means[0].mean - 0.32321) < 1e-6 && std::abs(means[1].mean - 0.52321) < 1e-6);
+    const CheckpointMean& all = means[2];
+    QCOMPARE(all.checkpoints, int64_t{3});
+    QVERIFY(std::abs(all.mean - 0.42321) < 1e-6 && std::abs(*all.deviation - 0.00368) < 1e-5);
+    QVERIFY(std::abs(*all.standard_error - 0.00213) < 1e-5);
+    QVERIFY(std::abs(all.interval_95->first - 0.4141) < 1e-4 && std::abs(all.interval_95->second - 0.4324) < 1e-4);
+    results.resize(2);
+    QVERIFY(!checkpoint_means(results)[2].deviation && !checkpoint_means(results)[2].interval_95);
   }
 
   /// A run answers prompts: greedy, token by token, until a line ends; stopped and taken up; in journal and results.h5.
@@ -314,6 +346,27 @@ class TaskScoringTest : public QObject {
     const TaskResult rest = evaluate_task(run, mine, again, {[&](const std::string& line) { said = line; }, {}}, stop);
     QVERIFY2(said.starts_with("goes on: "), said.c_str());
     QCOMPARE(to_json(rest), to_json(whole));
+
+    // Fewer items, and a shorter input, are results beside it, none of which takes its place.
+    TaskRunOptions few = options, brief = options;
+    few.items.limit = 1, brief.max_length = 8;
+    const TaskResult one = evaluate_task(run, mine, few, {}, stop);
+    QVERIFY(one.partial && one.limit == 1 && one.options == "limit-1");
+    QCOMPARE(evaluate_task(run, mine, brief, {}, stop).options, std::string("max-length-8"));
+    QVERIFY(evaluate_task(run, mine, options, {}, stop).cached && evaluate_task(run, mine, few, {}, stop).cached);
+    QVERIFY(fs::exists(run / "tasks" / "mine-step-12.json") && fs::exists(run / "tasks" / "mine-step-12-limit-1.json"));
+    QCOMPARE(read_task_results(run).size(), size_t{3});
+    QCOMPARE(to_json(read_task_result(run, "mine", 12)), to_json(whole));
+    QCOMPARE(recorded_history(run).task_scores().size(), size_t{3});
+    QCOMPARE(Run(run).task_scores().size(), size_t{1});
+    QVERIFY(!Run(run).task_scores()[0].partial && Run(run).task_scores()[0].scores[0].items == 40);
+    few.items.limit = 40;  // leaves nothing out
+    QVERIFY(evaluate_task(run, mine, few, {}, stop).cached);
+
+    // An item all three choices of which are cut is one that was cut.
+    TaskRunOptions shortest = options;
+    shortest.max_length = 2;
+    QCOMPARE(evaluate_task(run, mine, shortest, {}, stop).cut, int64_t{40});
 
     // Other data is another result.
     std::ofstream(data, std::ios::app) << R"({"a": "y", "b": 1, "g": 0})"
