@@ -1,31 +1,48 @@
 #include "app/cli/evaluate_tasks.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 
-#include "analysis/comparison/statistics.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/tasks/checkpoint_means.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
+#include "models/config/config.h"
 #include "models/suggest.h"
 
 namespace saccade::cli {
 namespace {
 
-/// "500", or "90%" of the steps that the run is to do.
+/// "500", or "90%" of the steps that the run is to do, as training.keep_checkpoints finds them.
 int64_t step_of(const std::string& text, const std::string& run, const std::vector<int64_t>& steps) {
   const bool is_share = text.ends_with('%');
   const std::string digits = is_share ? text.substr(0, text.size() - 1) : text;
-  if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != digits.npos)
+  const bool is_whole = digits.find_first_not_of("0123456789") == digits.npos;
+  const bool is_number = digits.find_first_not_of("0123456789.") == digits.npos && digits.find('.') == digits.rfind('.') && digits != ".";
+  if (digits.empty() || digits.size() > 9 || !(is_share ? is_number : is_whole))
     throw UsageError("--checkpoints: \"" + text + "\" is no step and no share such as 90%");
-  int64_t step = std::stoll(digits);
-  if (is_share) step = read_run_info(run).config.at("training").at("steps").get<int64_t>() * step / 100;
+  const int64_t step = is_share
+                           ? step_of_share(std::stod(digits) / 100, read_run_info(run).config.at("training").at("steps").get<int64_t>())
+                           : std::stoll(digits);
   if (std::find(steps.begin(), steps.end(), step) != steps.end()) return step;
   std::vector<std::string> names;
   for (const int64_t s : steps) names.push_back(std::to_string(s));
-  throw UsageError("--checkpoints " + text + ": " + run + " has checkpoints of step " + alternatives(names));
+  throw UsageError("--checkpoints " + text + (is_share ? " is step " + std::to_string(step) : "") + ": " + run +
+                   " has checkpoints of step " + alternatives(names));
+}
+
+/// Those that are named, each once.
+std::vector<int64_t> steps_of(const TaskCommand& command) {
+  if (command.checkpoints.empty()) return {command.options.checkpoint};
+  if (command.options.checkpoint > 0) throw UsageError("--checkpoints and --checkpoint were both given; one of them names the steps");
+  const std::vector<int64_t> there = step_files(command.run, kCheckpoints);
+  std::vector<int64_t> steps;
+  for (const std::string& text : command.checkpoints)
+    if (const int64_t step = step_of(text, command.run, there); std::find(steps.begin(), steps.end(), step) == steps.end())
+      steps.push_back(step);
+  return steps;
 }
 
 TaskResult evaluate_one(const TaskCommand& command, const Task& task, int64_t step) {
@@ -47,26 +64,43 @@ std::vector<std::string> row_of(const TaskResult& r) {
           number(100 * score.value, 2),
           number(100 * score.standard_error, 2),
           number(100 * r.chance, 2),
-          std::to_string(score.items),
+          std::to_string(score.items) + (r.partial ? " of more" : ""),
           std::to_string(r.shots),
           std::to_string(r.cut)};
 }
 
-/// The unweighted mean over the tasks at each checkpoint, and what several checkpoints say of it.
+/// The unweighted mean over the tasks at each checkpoint.
 nlohmann::json averages(const std::vector<TaskResult>& results, size_t tasks, std::string& text) {
-  std::map<int64_t, std::vector<double>> by_step;
-  for (const TaskResult& r : results) by_step[r.step].push_back(100 * r.score().value);
-  std::vector<double> means;
   nlohmann::json json = nlohmann::json::array();
-  for (const auto& [step, values] : by_step) {
+  for (const auto& [step, average] : task_averages(results)) {
     if (tasks > 1)
-      text += "average of " + std::to_string(tasks) + " tasks at step " + std::to_string(step) + ": " + number(mean(values), 2) + " %\n";
-    means.push_back(mean(values));
-    json.push_back({{"step", step}, {"average", mean(values) / 100}});
+      text += "average of " + std::to_string(tasks) + " tasks at step " + std::to_string(step) + ": " + number(100 * average, 2) + " %\n";
+    json.push_back({{"step", step}, {"average", average}});
   }
-  if (const Repeated r = repeated(means); r.half_95)
-    text += "over " + std::to_string(r.count) + " checkpoints: " + number(r.mean, 3) + " %, sample deviation " + number(*r.deviation, 3) +
-            ", 95 % interval ± " + number(*r.half_95, 3) + " (Student t; checkpoints of one run are not independent runs)\n";
+  return json;
+}
+
+/// What several checkpoints say of each task and of the average, as arXiv:2506.11305, appendix L, gives them.
+nlohmann::json over_checkpoints(const std::vector<TaskResult>& results, size_t tasks, std::string& text) {
+  nlohmann::json json = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows;
+  const auto percent = [](const std::optional<double>& share) { return share ? number(100 * *share, 3) : "-"; };
+  for (const CheckpointMean& m : checkpoint_means(results)) {
+    nlohmann::json one{
+        {"checkpoints", m.checkpoints}, {"mean", m.mean}, {"deviation", nullptr}, {"standard_error", nullptr}, {"interval_95", nullptr}};
+    if (!m.task.empty()) one["task"] = m.task, one["metric"] = m.metric;
+    if (m.deviation) one["deviation"] = *m.deviation, one["standard_error"] = *m.standard_error;
+    if (m.interval_95) one["interval_95"] = {m.interval_95->first, m.interval_95->second};
+    json.push_back(std::move(one));
+    if (m.task.empty() && tasks < 2) continue;  // the one task's own row says the same
+    const std::string interval = m.interval_95 ? percent(m.interval_95->first) + " to " + percent(m.interval_95->second) : "-";
+    rows.push_back({m.task.empty() ? "average of " + std::to_string(tasks) + " tasks" : m.task, m.metric, percent(m.mean),
+                    percent(m.deviation), percent(m.standard_error), interval});
+  }
+  const size_t checkpoints = results.size() / tasks;
+  if (checkpoints > 1)
+    text += "\nOver " + std::to_string(checkpoints) + " checkpoints (Student t; checkpoints of one run are not independent runs):\n" +
+            table({"task", "metric", "mean (%)", "sample deviation", "standard error", "95 % interval"}, rows);
   return json;
 }
 
@@ -81,10 +115,7 @@ int evaluate_tasks(TaskCommand command) {
     for (Task& task : at_difficulties(found, command.lengths, command.domains)) tasks.push_back(std::move(task));
   }
   command.options.prefix = parse_prefix(command.prefix);
-  const std::vector<int64_t> there = step_files(command.run, kCheckpoints);
-  std::vector<int64_t> steps;
-  for (const std::string& text : command.checkpoints) steps.push_back(step_of(text, command.run, there));
-  if (steps.empty()) steps.push_back(command.options.checkpoint);
+  const std::vector<int64_t> steps = steps_of(command);
   std::vector<TaskResult> results;
   nlohmann::json list = nlohmann::json::array();
   std::vector<std::vector<std::string>> rows;
@@ -98,7 +129,8 @@ int evaluate_tasks(TaskCommand command) {
   }
   std::string text = table({"task", "step", "metric", "score (%)", "± standard error", "chance (%)", "items", "shots", "cut"}, rows);
   const nlohmann::json means = averages(results, tasks.size(), text);
-  print_result({{"run", command.run}, {"results", list}, {"averages", means}}, text);
+  const nlohmann::json over = over_checkpoints(results, tasks.size(), text);
+  print_result({{"run", command.run}, {"results", list}, {"averages", means}, {"over_checkpoints", over}}, text);
   return 0;
 }
 

@@ -439,10 +439,12 @@ int64_t warmup_steps(const TrainingConfig& training) {
   return training.warmup_share > 0 ? std::llround(training.warmup_share * static_cast<double>(training.steps)) : training.warmup_steps;
 }
 
+int64_t step_of_share(double share, int64_t steps) { return std::llround(share * static_cast<double>(steps)); }
+
 std::vector<int64_t> steps_of(const std::vector<double>& points, int64_t steps, const std::string& pointer) {
   std::set<int64_t> found;
   for (const double point : points) {
-    const int64_t step = std::llround(point < 1 ? point * static_cast<double>(steps) : point);
+    const int64_t step = point < 1 ? step_of_share(point, steps) : std::llround(point);
     if (step < 1 || step > steps || (point >= 1 && point != std::floor(point)))
       throw UsageError(pointer + " holds " + Json(point).dump() + "; expected steps from 1 to " + text(steps) +
                        ", or shares of them between 0 and 1");

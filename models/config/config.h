@@ -68,6 +68,10 @@ std::vector<Setting> training_settings(const std::string& optimizer, const std::
 /// Steps of linear rise to the peak: warmup_share of all, else warmup_steps.
 int64_t warmup_steps(const TrainingConfig& training);
 
+/// The step at a share (0 to 1) of all steps: the nearest whole one, of two equally near the later. Checkpoints that are kept by a share
+/// are found by the same share (`saccade evaluate --checkpoints 90%`).
+int64_t step_of_share(double share, int64_t steps);
+
 /// Steps that a list names: numbers below 1 are shares of `steps`. Ascending, each once. Throws UsageError for what is no step of the run.
 std::vector<int64_t> steps_of(const std::vector<double>& points, int64_t steps, const std::string& pointer);
 
