@@ -38,13 +38,25 @@ double incomplete_beta(double a, double b, double x) {
   return 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
-/// Pairs of which the interval would be off zero, at least two.
-std::optional<int64_t> pairs_to_settle(double mean, double deviation) {
+/// Two-sided, of a mean difference of `pairs`.
+double p_of(double mean, double deviation, int64_t pairs) {
+  if (deviation == 0) return mean == 0 ? 1 : 0;
+  const double t = std::abs(mean) * std::sqrt(static_cast<double>(pairs)) / deviation;
+  return 2 * student_t_cdf(-t, static_cast<double>(pairs - 1));
+}
+
+/// How many more pairs would have p below `level`, if mean and deviation stayed. It falls with the number of pairs, so halving finds it.
+std::optional<int64_t> more_pairs(const Repeated& d, double level) {
   constexpr int64_t kMost = 1000;
-  if (deviation == 0) return mean == 0 ? std::nullopt : std::optional<int64_t>(2);
-  for (int64_t n = 2; n <= kMost; ++n)
-    if (student_t_975(n - 1) * deviation / std::sqrt(static_cast<double>(n)) < std::abs(mean)) return n;
-  return {};
+  const auto settles = [&](int64_t more) { return p_of(d.mean, *d.deviation, d.count + more) < level; };
+  if (settles(0)) return 0;
+  if (!settles(kMost)) return {};
+  int64_t too_few = 0, enough = kMost;
+  while (enough - too_few > 1) {
+    const int64_t middle = (too_few + enough) / 2;
+    (settles(middle) ? enough : too_few) = middle;
+  }
+  return enough;
 }
 
 }  // namespace
@@ -103,15 +115,8 @@ PairedTest paired_test(std::span<const double> a, std::span<const double> b) {
   PairedTest test{repeated(differences), {}, {}, {}};
   const Repeated& d = test.difference;
   if (!d.deviation) return test;
-  const auto n = static_cast<double>(d.count);
-  if (*d.deviation > 0)
-    test.p = 2 * student_t_cdf(-std::abs(d.mean) * std::sqrt(n) / *d.deviation, n - 1);
-  else
-    test.p = d.mean == 0 ? 1 : 0;
-  if (std::abs(d.mean) > *d.half_95)
-    test.more = 0;
-  else if (const auto pairs = pairs_to_settle(d.mean, *d.deviation))
-    test.more = std::max<int64_t>(1, *pairs - d.count);
+  test.p = p_of(d.mean, *d.deviation, d.count);
+  test.more = more_pairs(d, kLevel);
   return test;
 }
 
@@ -121,9 +126,16 @@ void correct_by_holm(std::vector<PairedTest>& tests) {
     if (test.p) order.push_back(&test);
   std::stable_sort(order.begin(), order.end(), [](const PairedTest* x, const PairedTest* y) { return *x->p < *y->p; });
   double largest = 0;
+  std::optional<int64_t> most = 0;  // of the tests before, each of which must be settled first
   for (size_t i = 0; i < order.size(); ++i) {
-    largest = std::max(largest, std::min(1.0, static_cast<double>(order.size() - i) * *order[i]->p));
-    order[i]->p_holm = largest;
+    PairedTest& test = *order[i];
+    const auto left = static_cast<double>(order.size() - i);
+    largest = std::max(largest, std::min(1.0, left * *test.p));
+    test.p_holm = largest;
+    if (!test.difference.deviation) continue;
+    const std::optional<int64_t> own = more_pairs(test.difference, kLevel / left);
+    most = own && most ? std::optional(std::max(*own, *most)) : std::nullopt;
+    test.more = most;
   }
 }
 

@@ -33,14 +33,15 @@ struct PairedTest {
   Repeated difference;
   std::optional<double> p;       ///< two-sided; from two pairs on
   std::optional<double> p_holm;  ///< corrected for the other tests of its table (holm())
-  /// So many pairs more would bring the 95 % interval off zero, if mean and deviation stayed; 0: it is already; nothing: one pair
-  /// alone, or more than 1 000.
+  /// So many pairs more would bring p below 0.05, if mean and deviation stayed; 0: it is already; nothing: one pair alone, or more than
+  /// 1 000. After correct_by_holm() of the corrected p.
   std::optional<int64_t> more;
 };
 /// Equal lengths. Pairs of which one is not finite do not count.
 PairedTest paired_test(std::span<const double> a, std::span<const double> b);
 
-/// Holm's step-down correction of the p values that are there (S. Holm 1979, Scandinavian Journal of Statistics 6, 65).
+/// Holm's step-down correction of the p values that are there (S. Holm 1979, Scandinavian Journal of Statistics 6, 65), and how many more
+/// pairs the corrected ones would take.
 void correct_by_holm(std::vector<PairedTest>& tests);
 
 /// "settled", "about 3 more seeds would settle it", "more than 1 000 more seeds", "needs a second seed"

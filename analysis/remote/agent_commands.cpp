@@ -78,6 +78,16 @@ std::vector<std::string> assignments(const Json& request) {
   return words;
 }
 
+/// What a report there is to evaluate; without it what the study says.
+std::vector<std::string> evaluation_options(const Json& request) {
+  std::vector<std::string> words{"--seconds", std::to_string(kEvaluating)};
+  if (const std::string split = plain_word(request, "split"); !split.empty()) words.insert(words.end(), {"--split", split});
+  for (const char* key : {"tokens", "length"})
+    if (const int64_t number = request.value(key, int64_t{0}); number > 0)
+      words.insert(words.end(), {std::string("--") + key, std::to_string(number)});
+  return words;
+}
+
 /// Budget, limit and jobs of a study as options.
 std::vector<std::string> study_options(const Json& request) {
   std::vector<std::string> words;
@@ -200,7 +210,7 @@ Frame AgentCommands::go_on_with_study(const ServedFolder& folder, const Json& re
   const std::string verb = request.at("ask").get<std::string>().substr(6);  // study-stop
   std::vector<std::string> words{"study", verb, folder.folder(request.at("study")).string()};
   if (verb == "resume") append(words, study_options(request));
-  if (verb == "evaluate") append(words, {"--seconds", std::to_string(kEvaluating)});
+  if (verb == "evaluate") append(words, evaluation_options(request));
   if (verb == "seeds") append(words, {std::to_string(request.at("count").get<int64_t>())});
   for (const Json& cell : request.value("cells", Json::array())) append(words, {"--cell", cell.get<std::string>()});
   return call(words, verb == "evaluate" ? kLong : kBrief, request);

@@ -173,6 +173,16 @@ std::string seeds_wanted(const Difference& d, bool at_end) {
   return at_end ? "no finite loss" : "no point that both have passed";
 }
 
+using Evaluated = std::vector<std::shared_ptr<const SequenceLosses>>;
+
+/// Standard error over the same sequences of a mean difference of seeds. All seeds have the same text, so that more of them make it no
+/// smaller than the differences of their mean losses are: it is not divided by their root. NaN where one was not evaluated anew.
+double error_over_sequences(const Evaluated& a, const Evaluated& b, bool ood) {
+  const auto is_missing = [](const auto& losses) { return !losses; };
+  if (a.empty() || std::any_of(a.begin(), a.end(), is_missing) || std::any_of(b.begin(), b.end(), is_missing)) return std::nan("");
+  return paired_difference(mean_of(a), mean_of(b), ood).error;
+}
+
 /// value(seed, cell): of the seeds of `cell` and of the first one, in their comparison.
 template <class F>
 std::vector<Difference> differences_to_first(const Cells& cells, F value, bool ood, bool at_end) {
@@ -180,17 +190,16 @@ std::vector<Difference> differences_to_first(const Cells& cells, F value, bool o
   for (size_t i = 1; i < cells.size(); ++i) {
     std::vector<double> a, b;
     Difference d{&cells[i], {}, std::nan(""), {}};
-    double squares = 0;
+    Evaluated own, of_first;
     for (const SeedNumbers& mine : cells[i].seeds)
       for (const SeedNumbers& other : cells.front().seeds) {
         if (mine.seed != other.seed) continue;
         a.push_back(value(mine, cells[i])), b.push_back(value(other, cells[i]));
-        const double error = at_end ? paired_sequence_error(mine, other, ood) : std::nan("");
-        squares += error * error;
+        own.push_back(mine.losses), of_first.push_back(other.losses);
         d.sources.push_back((at_end ? mine.source() : equal_source(mine)) + " − " + (at_end ? other.source() : equal_source(other)));
       }
     d.test = paired_test(a, b);
-    if (!a.empty()) d.sequence_error = std::sqrt(squares) / static_cast<double>(a.size());
+    if (at_end) d.sequence_error = error_over_sequences(own, of_first, ood);
     list.push_back(std::move(d));
   }
   std::vector<PairedTest> tests;
@@ -222,8 +231,9 @@ ReportTable difference_table(const StudyView& view, const Cells& cells, bool who
       {},
       {"Difference: mean over the seeds that both have, in nats per token, [±] half of its 95 % interval (Student t, for one line alone); "
        "p: "
-       "paired t test, two-sided; Holm's correction over the lines of one loss. Seeds: how many more would bring the interval off zero, if "
-       "mean and deviation stayed as they are. Error over sequences: standard error of the difference on the same "
+       "paired t test, two-sided; Holm's correction over the lines of one loss. Seeds: how many more would bring "
+       "the corrected p below 0.05, if mean and deviation stayed as they are. Error over sequences: standard error of the difference on "
+       "the same "
        "sequences, where they were evaluated anew. OOD at equal loss: each pair at the lowest pre-training loss that all seeds of both "
        "have "
        "passed."}};
@@ -312,7 +322,7 @@ ComparisonRow cost_of(const CellNumbers& cell) {
   row.parameters = cell.seeds.front().summary.parameters;
   if (const double others = cell.seeds.front().summary.parameters_without_embeddings; std::isfinite(others))
     row.embedding_parameters = row.parameters - static_cast<int64_t>(others);
-  row.tokens = mean_of([](const SeedNumbers& s) { return static_cast<double>(s.end.tokens); });
+  row.tokens = mean_of([](const SeedNumbers& s) { return static_cast<double>(s.summary.tokens); });
   row.flops = mean_of([](const SeedNumbers& s) { return s.summary.flops; });
   row.seconds = mean_of([](const SeedNumbers& s) { return s.summary.seconds; });
   row.state_bytes = cell.seeds.front().summary.state_bytes_per_token;
@@ -320,12 +330,13 @@ ComparisonRow cost_of(const CellNumbers& cell) {
 }
 
 ReportTable cost_table(const StudyView& view, const Cells& cells, const Comparable& can) {
-  ReportTable table{"cost",
-                    "What the runs took",
-                    {"", "parameters", "without embeddings", "tokens", "FLOPs", "state (bytes per token)", "seconds"},
-                    {},
-                    {equal_words(view.study),
-                     "Mean of a run; FLOPs and seconds are those of the training steps, branches included. Device: " + can.devices + "."}};
+  ReportTable table{
+      "cost",
+      "What the runs took",
+      {"", "parameters", "without embeddings", "tokens", "FLOPs", "state (bytes per token)", "seconds"},
+      {},
+      {equal_words(view.study),
+       "Mean of a run; tokens, FLOPs and seconds are those of the training steps, branches included. Device: " + can.devices + "."}};
   table.notes.insert(table.notes.end(), can.shared.begin(), can.shared.end());
   std::vector<ComparisonRow> rows;
   for (const CellNumbers& cell : cells) {
@@ -336,7 +347,7 @@ ReportTable cost_table(const StudyView& view, const Cells& cells, const Comparab
     };
     table.rows.push_back({words(cell.name), column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.summary.parameters); }),
                           column("%.0f", [](const SeedNumbers& s) { return s.summary.parameters_without_embeddings; }),
-                          column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.end.tokens); }),
+                          column("%.0f", [](const SeedNumbers& s) { return static_cast<double>(s.summary.tokens); }),
                           column("%.3e", [](const SeedNumbers& s) { return s.summary.flops; }),
                           column("%.0f", [](const SeedNumbers& s) { return s.summary.state_bytes_per_token; }),
                           column("%.1f", [](const SeedNumbers& s) { return s.summary.seconds; })});
@@ -551,6 +562,12 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
 /// Where nothing was learned, or the setting does not matter, the best value is inside its grid by chance.
 constexpr double kFlat = 0.01;
 
+/// Whether two cells differ in nothing but their names: a setting that another one makes idle.
+bool is_same_config(const StudyView& view, size_t a, size_t b) {
+  const std::vector<size_t>&of_a = view.views[a].wanted, &of_b = view.views[b].wanted;
+  return !of_a.empty() && !of_b.empty() && view.wanted[of_a.front()].run.identity == view.wanted[of_b.front()].run.identity;
+}
+
 std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, const std::vector<LikeCells>& groups) {
   std::vector<std::string> remarks;
   if (!view.complete()) remarks.push_back("The study is not complete: runs are missing from these numbers.");
@@ -575,6 +592,11 @@ std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, c
     if (!cell.short_of.empty()) remarks.push_back(cell.name + " " + cell.short_of + ".");
   if (view.study.tuning && (view.study.evaluation.tokens == 0 || view.study.evaluation.split != "test"))
     remarks.push_back("In-domain losses are of the validation split, which chose the values of " + view.study.tuning->setting + ".");
+  for (size_t i = 0; i < view.cells.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (is_same_config(view, i, j))
+        remarks.push_back(view.cells[j].name + " and " + view.cells[i].name +
+                          " are one config: their rows are of the same runs, and say nothing of a difference.");
   std::vector<std::string> ahead;
   for (size_t i = 0; i < view.cells.size(); ++i)
     if (!view.views[i].wanted.empty() && !looks_ahead(to_json(view.wanted[view.views[i].wanted.front()].run.config)).empty())

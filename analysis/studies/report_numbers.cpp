@@ -49,7 +49,7 @@ void take_ends(SeedNumbers& seed, const std::vector<RunEnd>& ends) {
 }
 
 void take_evaluation(SeedNumbers& seed, const Json& evaluation) {
-  seed.losses = parse_sequence_losses(evaluation, "the evaluation of " + seed.run);
+  seed.losses = std::make_shared<const SequenceLosses>(parse_sequence_losses(evaluation, "the evaluation of " + seed.run));
   for (const auto& [name, domain] : seed.losses->domains)
     if (domain.ood) seed.end.domains[name] = domain.loss;
   const LossAndError inside = mean_over_domains(*seed.losses, false), outside = mean_over_domains(*seed.losses, true);
@@ -67,6 +67,7 @@ void take_branch_ends(StudyEvaluations& evaluations, SeedNumbers& seed, int64_t 
     branch.end = recorded;
     take_evaluation(branch, evaluations.of({seed.run, recorded.branch, recorded.step}, tokens));
     ends.push_back(branch.end);
+    seed.branches[recorded.step] = branch.losses;
   }
   take_ends(seed, ends);
 }
@@ -106,7 +107,7 @@ SeedNumbers seed_numbers(const StudyView& view, const WantedRun& wanted) {
     std::vector<RunEnd> ends = wanted.there->branches;
     ends.push_back(wanted.there->end);
     take_ends(seed, ends);
-  } else {
+  } else if (evaluated_as_recorded(view.study.evaluation, wanted.run.config.data)) {
     const Run run(view.directory / "runs" / wanted.name);
     seed.trajectory = trajectory(run);
     for (size_t i = 0; i < seed.courses.size(); ++i) seed.courses[i] = course(run, static_cast<Spent>(i));
@@ -132,15 +133,27 @@ std::vector<CellNumbers> recorded(const StudyView& view) {
   return cells;
 }
 
-/// Of all differences to the run of the same seed of the first cell of the same data; 0 where there is none.
+/// Of the differences of two runs of one seed, at their ends and at those of their branches; 0 where nothing pairs.
+double largest_error(const SeedNumbers& mine, const SeedNumbers& other) {
+  double largest = 0;
+  const auto look = [&](const SequenceLosses& a, const SequenceLosses& b) {
+    for (const bool ood : {false, true})
+      if (const double error = paired_difference(a, b, ood).error; error > largest) largest = error;
+  };
+  if (mine.losses && other.losses) look(*mine.losses, *other.losses);
+  for (const auto& [step, losses] : mine.branches)
+    if (const auto at = other.branches.find(step); at != other.branches.end()) look(*losses, *at->second);
+  return largest;
+}
+
+/// Of all differences to the run of the same seed of the first cell of the same data.
 double largest_error(const std::vector<SameData>& groups, const std::vector<CellNumbers>& cells) {
   double largest = 0;
   for (const SameData& group : groups)
     for (const size_t cell : group.cells)
       for (const SeedNumbers& mine : cells[cell].seeds)
         for (const SeedNumbers& other : cells[group.cells.front()].seeds)
-          for (const bool ood : {false, true})
-            if (const double error = paired_sequence_error(mine, other, ood); mine.seed == other.seed && error > largest) largest = error;
+          if (mine.seed == other.seed && cell != group.cells.front()) largest = std::max(largest, largest_error(mine, other));
   return largest;
 }
 
@@ -179,10 +192,6 @@ EvaluatedStudy evaluate_study(const StudyView& view, const std::function<void(co
   }
   evaluated.made = evaluations.made(), evaluated.files = evaluations.files();
   return evaluated;
-}
-
-double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood) {
-  return a.losses && b.losses ? paired_difference(*a.losses, *b.losses, ood).error : std::nan("");
 }
 
 }  // namespace saccade

@@ -20,7 +20,8 @@ struct SeedNumbers {
   bool branch_ends = false;            ///< the trajectory's points, and the courses', are ends of cooldowns
   std::array<Course, 3> courses = {};  ///< by Spent
   const Course& course(Spent spent) const { return courses[static_cast<size_t>(spent)]; }
-  std::optional<SequenceLosses> losses = {};                           ///< evaluated anew
+  std::shared_ptr<const SequenceLosses> losses = {};                   ///< of its end, evaluated anew; null: it was not
+  std::map<int64_t, std::shared_ptr<const SequenceLosses>> branches;   ///< of the ends of its branches, by step, likewise
   double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard error over sequences
   double ood_error = std::numeric_limits<double>::quiet_NaN();
   std::string source() const;  ///< "runs/NAME, step 200, validation split"
@@ -41,8 +42,9 @@ struct ReportNumbers {
   bool whole_split = false;                ///< there were no more
   std::vector<std::string> left_out = {};  ///< why runs, which they name, could not be evaluated; no cell has them
 };
-/// With StudyEvaluation::paired_error, there are more tokens (tokens_for_error) until every paired_sequence_error() to the first cell's
-/// seed is as small. Throws DataError where no run can be evaluated, and what StudyEvaluations::of() throws.
+/// With StudyEvaluation::paired_error, there are more tokens (tokens_for_error) until every difference of a seed, or of a branch of it, to
+/// the first cell's has as small an error over the sequences (paired_difference). Throws DataError where no run can be evaluated, and what
+/// StudyEvaluations::of() throws.
 ReportNumbers report_numbers(const StudyView& view, StudyEvaluations& evaluations);
 
 struct EvaluatedStudy {
@@ -53,9 +55,5 @@ struct EvaluatedStudy {
 };
 /// Makes the evaluations that a report needs, until `seconds` are up. Throws DataError where no run can be evaluated.
 EvaluatedStudy evaluate_study(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds);
-
-/// Standard error over the same sequences of the difference a − b of a mean over domains (OOD ones or not): √Σ e_d² / D. NaN where
-/// sequences were not evaluated anew.
-double paired_sequence_error(const SeedNumbers& a, const SeedNumbers& b, bool ood);
 
 }  // namespace saccade

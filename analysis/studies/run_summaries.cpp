@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kFormat = 4;
+constexpr int64_t kFormat = 5;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
@@ -67,6 +67,7 @@ Json to_json(const RunSummary& run) {
           {"parameters_without_embeddings", number(run.parameters_without_embeddings)},
           {"seconds", number(run.seconds)},
           {"flops", number(run.flops)},
+          {"tokens", run.tokens},
           {"state_bytes_per_token", run.state_bytes_per_token},
           {"message", run.message},
           {"end", to_json(run.end)},
@@ -82,6 +83,7 @@ RunSummary summary_from(const std::string& name, const Json& object) {
   run.parameters = object.at("parameters");
   run.parameters_without_embeddings = number_of(object.at("parameters_without_embeddings"));
   run.seconds = number_of(object.at("seconds")), run.flops = number_of(object.at("flops"));
+  run.tokens = object.at("tokens");
   run.state_bytes_per_token = object.at("state_bytes_per_token");
   run.message = object.at("message");
   run.end = end_from(object.at("end"));
@@ -128,16 +130,27 @@ RunEnd end_of(const Run& run) {
   return end;
 }
 
-/// Seconds and FLOPs of the steps that are this run's own: a branch counts on from its parent's.
-void add_cost(const Run& run, double after_step, RunSummary& summary) {
+/// What a run had taken by a step.
+struct Taken {
+  double tokens = 0, seconds = 0, flops = 0;
+};
+
+Taken taken_by(const Run& run, double step) {
   const Series* train = run.find("train/loss");
-  if (!train || train->step.empty()) return;
-  size_t first = 0;
-  while (first < train->step.size() && train->step[first] <= after_step) ++first;
-  if (first == train->step.size()) return;
-  const bool from_zero = after_step == 0;
-  summary.seconds += train->seconds.back() - (from_zero ? 0 : train->seconds[first]);
-  summary.flops += train->flops.back() - (from_zero ? 0 : train->flops[first]);
+  if (!train) return {};
+  const auto behind = std::upper_bound(train->step.begin(), train->step.end(), step);
+  if (behind == train->step.begin()) return {};
+  const auto last = static_cast<size_t>(behind - train->step.begin()) - 1;
+  return {train->tokens[last], train->seconds[last], train->flops[last]};
+}
+
+/// Of the steps that are this run's own: a branch counts on from what its trunk had taken when it began.
+void add_cost(const Run& run, const Taken& before, RunSummary& summary) {
+  const Taken all = taken_by(run, std::numeric_limits<double>::infinity());
+  if (all.tokens <= before.tokens) return;  // of no step of its own
+  summary.tokens += static_cast<int64_t>(all.tokens - before.tokens);
+  summary.seconds += all.seconds - before.seconds;
+  summary.flops += all.flops - before.flops;
 }
 
 std::string identity_of(const RunInfo& info) {
@@ -202,12 +215,12 @@ RunSummary summarize(const fs::path& directory) {
   if (const Json state = noted("state_bytes_per_token"); state.is_number()) summary.state_bytes_per_token = state;
   summary.message = info.message;
   summary.end = end_of(run);
-  add_cost(run, 0, summary);
+  add_cost(run, {}, summary);
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(directory / "branches", none)) {
     if (!holds_run(entry.path())) continue;
     const Run branch(entry.path());
-    add_cost(branch, static_cast<double>(forked_step(branch.info())), summary);
+    add_cost(branch, taken_by(run, static_cast<double>(forked_step(branch.info()))), summary);
     if (branch.info().state != RunState::finished) continue;
     summary.branches.push_back(end_of(branch));
     summary.branches.back().branch = "branches/" + entry.path().filename().string();

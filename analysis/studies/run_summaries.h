@@ -30,6 +30,7 @@ struct RunSummary {
   bool live = false;
   int64_t step = 0, steps = 0, seed = 0, parameters = 0;
   double seconds = 0, flops = 0;                                                    ///< of the steps so far, those of its branches included
+  int64_t tokens = 0;                                                               ///< likewise
   double parameters_without_embeddings = std::numeric_limits<double>::quiet_NaN();  ///< NaN: not recorded, by earlier versions
   double state_bytes_per_token = 0;
   std::string message;

@@ -7,9 +7,11 @@ namespace saccade {
 
 namespace {
 
-/// Whether two configs are evaluated on the same.
-bool same(const DataConfig& a, const DataConfig& b) {
-  return a.task == b.task && a.corpus == b.corpus && a.tokenizer == b.tokenizer && a.train == b.train && a.ood == b.ood;
+/// Whether two configs are evaluated on the same sequences.
+bool same(const DataConfig& a, const DataConfig& b, const StudyEvaluation& evaluation) {
+  const bool same_text = a.task == b.task && a.corpus == b.corpus && a.tokenizer == b.tokenizer && a.train == b.train && a.ood == b.ood;
+  const bool cut_alike = evaluation.tokens > 0 && evaluation.length > 0;
+  return same_text && a.packing == b.packing && (cut_alike || !a.task.empty() || a.sequence_length == b.sequence_length);
 }
 
 /// The labels of axes that are one in each group and not one over all of them.
@@ -37,7 +39,8 @@ std::vector<SameData> same_data(const StudyView& view) {
   for (size_t cell = 0; cell < view.cells.size(); ++cell) {
     if (view.views[cell].wanted.empty()) continue;
     const DataConfig& own = view.wanted[view.views[cell].wanted.front()].run.config.data;
-    const auto there = std::find_if(data.begin(), data.end(), [&](const DataConfig* other) { return same(*other, own); });
+    const auto there =
+        std::find_if(data.begin(), data.end(), [&](const DataConfig* other) { return same(*other, own, view.study.evaluation); });
     if (there == data.end())
       data.push_back(&own), groups.push_back({"", {cell}});
     else

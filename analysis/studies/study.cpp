@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "analysis/comparison/tuning.h"
@@ -195,6 +196,19 @@ StudyAxis case_axis(const Json& object, const std::string& pointer) {
   return axis;
 }
 
+/// Of two axes that set one thing the later one decides, and the labels of the other would not be true.
+void check_axes_are_apart(const std::vector<StudyAxis>& axes) {
+  std::map<std::string, size_t> owner;
+  for (size_t i = 0; i < axes.size(); ++i)
+    for (const StudyAxis::Value& value : axes[i].values)
+      for (const std::string& assignment : value.settings) {
+        const std::string setting = assignment.substr(0, assignment.find('='));
+        if (const auto [at, first] = owner.try_emplace(setting, i); !first && at->second != i)
+          throw UsageError("/axes/" + std::to_string(at->second) + " and /axes/" + std::to_string(i) + " both set " + setting +
+                           "; expected each setting on one axis");
+      }
+}
+
 std::vector<StudyAxis> read_axes(const Json& file) {
   std::vector<StudyAxis> axes;
   if (!file.contains("axes")) return axes;
@@ -215,6 +229,7 @@ std::vector<StudyAxis> read_axes(const Json& file) {
     if (!names.insert(axes.back().name).second)
       throw UsageError(pointer + "/name is \"" + axes.back().name + "\", as of another axis; expected a name of its own");
   }
+  check_axes_are_apart(axes);
   return axes;
 }
 
@@ -318,14 +333,20 @@ StudyEvaluation read_evaluation(const Json& file) {
   StudyEvaluation evaluation;
   if (!file.contains("evaluations")) return evaluation;
   const Json& object = file.at("evaluations");
-  check_known_keys(object, {"split", "tokens", "paired_error"}, "/evaluations");
+  check_known_keys(object, {"split", "tokens", "length", "paired_error"}, "/evaluations");
   if (object.contains("split")) evaluation.split = choice_of(object.at("split"), "/evaluations/split", {"validation", "test"});
   const Json& tokens = required(object, "tokens", "/evaluations", "tokens of every domain");
   if (whole_number<int64_t>(tokens).value_or(0) < 1) refuse("/evaluations/tokens", tokens, "a positive integer");
   evaluation.tokens = tokens;
+  if (object.contains("length")) {
+    evaluation.length = whole_number<int64_t>(object.at("length")).value_or(0);
+    if (evaluation.length < 2 || evaluation.length > evaluation.tokens)
+      refuse("/evaluations/length", object.at("length"), "tokens of a sequence, from 2 to /evaluations/tokens");
+  }
   if (!object.contains("paired_error")) return evaluation;
   const Json& error = object.at("paired_error");
-  if (!error.is_number() || !(error.get<double>() > 0)) refuse("/evaluations/paired_error", error, "nats, a positive number like 0.005");
+  if (!error.is_number() || !(error.get<double>() >= 0))
+    refuse("/evaluations/paired_error", error, "nats, a positive number like 0.005, or 0 for the given tokens alone");
   evaluation.paired_error = error;
   return evaluation;
 }
@@ -340,6 +361,23 @@ std::vector<double> read_branches(const Json& file) {
     list.push_back(branch);
   }
   return list;
+}
+
+/// Branches cool down, which the schedule wsd alone does; another one would be replaced by it under its own name.
+void check_no_other_schedule(const std::vector<std::string>& settings, const std::string& pointer) {
+  for (const std::string& setting : settings) {
+    const bool is_schedule = setting.starts_with("training.schedule=") && setting != "training.schedule=\"wsd\"";
+    if (is_schedule || setting.starts_with("training.cooldown_at="))
+      throw UsageError(pointer + " sets " + setting.substr(0, setting.find('=')) +
+                       ", but /branches are cooldowns of the schedule wsd that it gives; expected one of them");
+  }
+}
+
+void check_branches(const Study& study) {
+  if (study.branches.empty()) return;
+  check_no_other_schedule(study.settings, "/set");
+  for (size_t i = 0; i < study.axes.size(); ++i)
+    for (const StudyAxis::Value& value : study.axes[i].values) check_no_other_schedule(value.settings, "/axes/" + std::to_string(i));
 }
 
 Study read_study(const Json& file) {
@@ -363,6 +401,7 @@ Study read_study(const Json& file) {
                        ", which /tuning searches; expected another");
   study.equal = read_equal(file);
   study.branches = read_branches(file);
+  check_branches(study);
   study.evaluation = read_evaluation(file);
   const Json report = file.value("report", Json::object());
   check_known_keys(report, {"tables", "figures"}, "/report");
@@ -372,6 +411,10 @@ Study read_study(const Json& file) {
 }
 
 }  // namespace
+
+bool evaluated_as_recorded(const StudyEvaluation& evaluation, const DataConfig& data) {
+  return evaluation.tokens == 0 || evaluation.length == 0 || evaluation.length == data.sequence_length;
+}
 
 const std::vector<std::string>& study_tables() {
   static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost", "equal-cost", "scaling"};

@@ -44,8 +44,11 @@ struct StudyEqual {
 struct StudyEvaluation {
   std::string split = "validation";  ///< validation or test
   int64_t tokens = 0;                ///< of every domain; 0: nothing is evaluated anew
-  double paired_error = 0;           ///< nats: tokens are added until differences are as exact, or the split ends; 0: they are not
+  int64_t length = 0;                ///< of the sequences, in tokens; 0: the one that each run was trained with
+  double paired_error = 0.005;       ///< nats: tokens are added until differences are as exact, or the split ends; 0: they are not
 };
+/// Whether the losses that a run recorded while it trained are of sequences of the length that its report evaluates.
+bool evaluated_as_recorded(const StudyEvaluation& evaluation, const DataConfig& data);
 
 /// A study file: a question, a grid of configs, and what decides. Never changed by what came out.
 struct Study {

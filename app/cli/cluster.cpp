@@ -9,6 +9,7 @@
 #include "analysis/slurm/program_call.h"
 #include "analysis/slurm/slurm_jobs.h"
 #include "app/cli/command.h"
+#include "app/cli/config_options.h"
 #include "app/cli/output.h"
 #include "app/cli/this_program.h"
 #include "models/config_text.h"
@@ -156,8 +157,8 @@ const RegisterCommand command{
            ->footer("Example: saccade cluster test lab");
        declare("add", "Set a cluster up: its profile is a JSON file in the config folder.", add, [=](CLI::App& sub, const Shared& o) {
          named(sub, o);
-         sub.add_option("--set", o->settings, "A setting of the profile (saccade cluster show): --set time=04:00:00")
-             ->allow_extra_args(false);
+         one_at_a_time(sub.add_option("--set", o->settings, "A setting of the profile (saccade cluster show): --set time=04:00:00"),
+                       "KEY=VALUE");
          sub.add_option("--from", o->from, "A profile to begin with");
          sub.add_flag("--replace", o->replace, "Write it anew where it is there already");
        })->footer("Example: saccade cluster add lab --set partition=gpu --set gres=gpu:1 --set time=04:00:00");

@@ -27,13 +27,14 @@ RunConfig load_config_file(const std::string& path, const std::vector<std::strin
   return config;
 }
 
+CLI::Option* one_at_a_time(CLI::Option* option, const std::string& value) {
+  return option->type_name(value)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 std::shared_ptr<ConfigOptions> add_config_options(CLI::App& app) {
   auto options = std::make_shared<ConfigOptions>();
   app.add_option("CONFIG", options->path, "Config file (JSON), a preset's name, - for standard input")->required();
-  app.add_option("--set", options->overrides, "Override a value: --set training.seed=2")
-      ->type_name("KEY=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  one_at_a_time(app.add_option("--set", options->overrides, "Override a value: --set training.seed=2"), "KEY=VALUE");
   return options;
 }
 

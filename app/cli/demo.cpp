@@ -11,6 +11,7 @@
 #include "analysis/studies/study_folder.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/config_options.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
 #include "app/cli/runs_option.h"
@@ -134,7 +135,7 @@ const RegisterCommand command{
     {"demo", "Train Transformer++, Top-1 Chunk and Avey on text of this machine, and compare them.", "saccade demo", [](CLI::App& app) {
        auto options = std::make_shared<Options>();
        app.add_option("--out,-o", options->out, "Folder for the runs (default: demo in the runs folder)");
-       app.add_option("--set", options->overrides, "Set a value in every config: --set training.steps=100")->allow_extra_args(false);
+       one_at_a_time(app.add_option("--set", options->overrides, "Set a value in every config: --set training.steps=100"), "KEY=VALUE");
        app.add_flag("!--no-window", options->window, "Do not open the window");
        return [options] { return run(*options); };
      }}};

@@ -1,6 +1,7 @@
 // saccade fork RUN --step N --out DIR --set KEY=VALUE …: a run that goes on from another one's checkpoint.
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/config_options.h"
 #include "app/cli/host_call.h"
 #include "app/cli/ranks_option.h"
 #include "app/cli/train_progress.h"
@@ -47,7 +48,7 @@ const RegisterCommand command{
        app.add_option("--step,--checkpoint", fork->step, "Step of the checkpoint (default: the newest)")
            ->check(CLI::Range(1, 1'000'000'000));
        app.add_option("--out,-o", *out, "Run directory to create")->required();
-       app.add_option("--set", fork->overrides, "Change a setting of the parent: --set training.steps=2000")->allow_extra_args(false);
+       one_at_a_time(app.add_option("--set", fork->overrides, "Change a setting of the parent: --set training.steps=2000"), "KEY=VALUE");
        return [=] {
          fork->parent = *directory;
          if (const std::optional<OnHost> parent = on_host(*directory)) return fork_there(*parent, *fork, *out);

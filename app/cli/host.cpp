@@ -11,6 +11,7 @@
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
+#include "app/cli/config_options.h"
 #include "app/cli/host_call.h"
 #include "app/cli/host_copy.h"
 #include "app/cli/output.h"
@@ -212,7 +213,7 @@ void declare_all(const auto& declare) {
   declare("add", "Set a host up: its profile is a JSON file in the config folder.", add, [=](CLI::App& sub, const Shared& o) {
     named(sub, o);
     sub.add_option("--ssh", o->ssh, "What ssh calls it: an alias of its config, or user@machine");
-    sub.add_option("--set", o->settings, "A setting of the profile (saccade host show): --set folder=runs")->allow_extra_args(false);
+    one_at_a_time(sub.add_option("--set", o->settings, "A setting of the profile (saccade host show): --set folder=runs"), "KEY=VALUE");
     sub.add_option("--from", o->from, "A profile to begin with");
     sub.add_flag("--replace", o->replace, "Write it anew where it is there already");
   })->footer("Example: saccade host add server --ssh me@server.example.org --set folder=runs");

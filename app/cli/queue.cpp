@@ -272,7 +272,7 @@ const RegisterCommand command{
        declare("add", "Add a config to train, a stopped run, or a study.", add, [](CLI::App& sub, const Shared& o) {
          sub.add_option("CONFIG-OR-FOLDER", o->entry, "Config file, preset, run directory or study folder")->required();
          sub.add_option("--out,-o", o->out, "Run directory to create, for a config");
-         sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2")->allow_extra_args(false);
+         one_at_a_time(sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2"), "KEY=VALUE");
          add_jobs(sub, o);
        })->footer("Example: saccade queue add run.json --out runs/first");
        declare("seeds", "Repeat a run with seeds that it has not had: in its study, or as runs beside it.", seeds,

@@ -17,6 +17,7 @@
 #include "analysis/studies/study_queues.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"
+#include "app/cli/config_options.h"
 #include "app/cli/host_call.h"
 #include "app/cli/jobs_option.h"
 #include "app/cli/output.h"
@@ -36,14 +37,14 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string study, out, jobs, on, devices, script;
+  std::string study, out, jobs, on, devices, script, split;
   std::vector<std::string> overrides;
   std::optional<double> budget;
   double seconds = std::numeric_limits<double>::infinity();
   std::optional<int64_t> limit;
   bool measure = true, wait = false, dry_run = false, recorded = false;
   double measure_seconds = PlanOptions{}.measure_seconds;
-  int64_t rows = 0, seeds = 1;
+  int64_t rows = 0, seeds = 1, tokens = 0, length = 0;
   std::vector<std::string> cells;
 };
 
@@ -367,13 +368,28 @@ std::vector<fs::path> write_figures(const fs::path& directory) {
   return files;
 }
 
+/// What the study asks to be evaluated, or what the command line asks for in its place.
+void choose_evaluation(StudyEvaluation& evaluation, const Options& options) {
+  if (!options.split.empty()) evaluation.split = options.split;
+  if (options.tokens > 0) evaluation.tokens = options.tokens;
+  if (options.length > 0) evaluation.length = options.length;
+  if (options.tokens == 0 && evaluation.tokens == 0 && (!options.split.empty() || options.length > 0))
+    throw UsageError("the study asks for no \"evaluations\": say with --tokens how many of every domain");
+  if (evaluation.length > evaluation.tokens && evaluation.tokens > 0)
+    throw UsageError("--length is " + std::to_string(evaluation.length) + ", more than the " + std::to_string(evaluation.tokens) +
+                     " tokens of every domain");
+}
+
 int evaluate(const Options& options) {
   const fs::path directory = study_folder(options.study);
-  const StudyView view = view_study(directory);
+  StudyView view = view_study(directory);
+  choose_evaluation(view.study.evaluation, options);
   if (view.study.evaluation.tokens == 0)
-    throw UsageError(directory.string() + " asks for no \"evaluations\": its report shows what training recorded");
+    throw UsageError(directory.string() +
+                     " asks for no \"evaluations\": its report shows what training recorded; --tokens evaluates so many");
   const std::optional<OnHost> there = on_host(directory);
-  const EvaluatedStudy evaluated = there ? evaluate_on_host(*there, say) : evaluate_study(view, say, options.seconds);
+  const EvaluatedStudy evaluated =
+      there ? evaluate_on_host(*there, view.study.evaluation, say) : evaluate_study(view, say, options.seconds);
   Json files = Json::array();
   for (const fs::path& file : evaluated.files) files.push_back(file.string());
   std::string text = std::to_string(evaluated.made) + " evaluations made, " + std::to_string(evaluated.files.size()) + " in " +
@@ -387,9 +403,10 @@ int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
   StudyView view = view_study(directory);
+  choose_evaluation(view.study.evaluation, options);
   if (options.recorded) view.study.evaluation.tokens = 0;
   const std::optional<OnHost> there = view.study.evaluation.tokens > 0 ? on_host(directory) : std::nullopt;
-  if (there && !evaluate_study(view, {}, 0).complete) evaluate_on_host(*there, say);
+  if (there && !evaluate_study(view, {}, 0).complete) evaluate_on_host(*there, view.study.evaluation, say);
   const StudyReport report = make_report(view, say);
   auto [files, not_drawn] = write_report(report, out, write_figure);
   const std::vector<fs::path> figures = write_figures(directory);
@@ -409,8 +426,18 @@ void add_study(CLI::App& app, const std::shared_ptr<Options>& options, const cha
 }
 
 void add_overrides(CLI::App& app, const std::shared_ptr<Options>& options) {
-  app.add_option("--set", options->overrides, "Set a value in every config, as the study file's set does: --set data.corpus=mine")
-      ->allow_extra_args(false);
+  one_at_a_time(
+      app.add_option("--set", options->overrides, "Set a value in every config, as the study file's set does: --set data.corpus=mine"),
+      "KEY=VALUE");
+}
+
+void add_evaluation(CLI::App& app, const std::shared_ptr<Options>& options) {
+  app.add_option("--split", options->split, "Text that is evaluated (default: as the study says)")
+      ->check(CLI::IsMember({"validation", "test"}));
+  app.add_option("--tokens", options->tokens, "Of every domain, and more where a difference needs them (default: as the study says)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--length", options->length, "Tokens of a sequence (default: as the study says, or those that each run was trained with)")
+      ->check(CLI::PositiveNumber);
 }
 
 void add_on(CLI::App& app, const std::shared_ptr<Options>& options) {
@@ -489,18 +516,20 @@ const RegisterCommand command{
          sub.add_option("COUNT", o->seeds, "How many more each cell gets: the smallest that it does not have, so that they pair")
              ->required()
              ->check(CLI::Range(1, 1000));
-         sub.add_option("--cell", o->cells, "One of the study's cells, as status names them (default: all); may be repeated")
-             ->allow_extra_args(false);
+         one_at_a_time(sub.add_option("--cell", o->cells, "One of the study's cells, as status names them (default: all); may be repeated"),
+                       "CELL");
          add_going(sub, o);
        });
        add("evaluate", "Evaluate the checkpoints that a report needs, where they are; report does by itself what is missing.", evaluate,
            [=](CLI::App& sub, const Shared& o) {
              add_study(sub, o, begun);
+             add_evaluation(sub, o);
              sub.add_option("--seconds", o->seconds, "Begin no further evaluation once so long has passed")->check(CLI::NonNegativeNumber);
            });
        add("report", "Tables and figures of a study, with the source of every number.", report, [=](CLI::App& sub, const Shared& o) {
          add_study(sub, o, begun);
          sub.add_option("--out,-o", o->out, "Folder of the report (default: report in the study)");
+         add_evaluation(sub, o);
          sub.add_flag("--recorded", o->recorded, "Report the validation losses that training recorded; evaluate no checkpoint");
        });
        return [chosen] { return (*chosen)(); };

@@ -12,8 +12,11 @@ namespace {
 
 constexpr double kSeconds = 1900;  // for one answer; the agent of a host takes at most 1800 for a command
 
-EvaluatedStudy answer_of(const OnHost& study) {
-  const Frame answer = ask_host(study.host, {{"ask", "study-evaluate"}, {"study", study.name}}, kSeconds);
+EvaluatedStudy answer_of(const OnHost& study, const StudyEvaluation& wanted) {
+  const Frame answer = ask_host(
+      study.host,
+      {{"ask", "study-evaluate"}, {"study", study.name}, {"split", wanted.split}, {"tokens", wanted.tokens}, {"length", wanted.length}},
+      kSeconds);
   try {
     const Json told = parse_json_or_discard(answer.body);
     EvaluatedStudy evaluated{told.at("made"), told.at("complete"), {}, told.at("left_out")};
@@ -27,10 +30,11 @@ EvaluatedStudy answer_of(const OnHost& study) {
 
 }  // namespace
 
-EvaluatedStudy evaluate_on_host(const OnHost& study, const std::function<void(const std::string&)>& say) {
+EvaluatedStudy evaluate_on_host(const OnHost& study, const StudyEvaluation& evaluation,
+                                const std::function<void(const std::string&)>& say) {
   EvaluatedStudy evaluated;
   for (int64_t made = 0; !evaluated.complete; made = evaluated.made) {
-    evaluated = answer_of(study);
+    evaluated = answer_of(study, evaluation);
     evaluated.made += made;
     if (!evaluated.complete) say(std::to_string(evaluated.made) + " evaluations made on " + study.host);
   }

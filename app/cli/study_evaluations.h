@@ -7,8 +7,8 @@
 
 namespace saccade::cli {
 
-/// Has a host make the evaluations that the report of a study there needs, since checkpoints stay on it, and fetches them into the mirror.
-/// `say` hears how far it is. Throws Error.
-EvaluatedStudy evaluate_on_host(const OnHost& study, const std::function<void(const std::string&)>& say);
+/// Has a host make the evaluations that a report of `evaluation` needs of a study there, since checkpoints stay on it, and fetches them
+/// into the mirror. `say` hears how far it is. Throws Error.
+EvaluatedStudy evaluate_on_host(const OnHost& study, const StudyEvaluation& evaluation, const std::function<void(const std::string&)>& say);
 
 }  // namespace saccade::cli

@@ -100,8 +100,9 @@ const RegisterCommand resume_command{
        app.add_option("--from", *from,
                       "Step of a checkpoint to go back to, 0: the initial weights; later checkpoints and captures are removed")
            ->check(CLI::NonNegativeNumber);
-       app.add_option("--set", options->changes, "Change a setting of the optimizer from there on: training.learning_rate=0.0005")
-           ->allow_extra_args(false);
+       one_at_a_time(
+           app.add_option("--set", options->changes, "Change a setting of the optimizer from there on: training.learning_rate=0.0005"),
+           "KEY=VALUE");
        app.add_flag("--skip-batch", options->skip_batch, "Pass over the batch that the run diverged on");
        app.add_flag("--take-over", options->take_over,
                     "The process that had the run, on another machine, has ended: take it once it gave no sign of life for 180 s");

@@ -65,6 +65,24 @@ class StatisticsTest : public QObject {
     QCOMPARE(tests[1].p_holm.value(), 0.06);  // never below that of a smaller p
     QVERIFY(!tests[3].p_holm);
   }
+
+  /// What one test alone would settle, five are not told apart by: nothing is called settled whose corrected p is not below 0.05.
+  void settledMeansAfterTheCorrection() {
+    std::vector<PairedTest> tests;
+    for (int i = 0; i < 5; ++i) tests.push_back(paired_test(std::vector<double>{4.0, 6.1, 8.0}, std::vector<double>{3, 4.6, 7.3}));
+    for (const PairedTest& test : tests) QVERIFY(*test.p > 0.05 / 4 && *test.p < 0.05 && test.more == 0);
+    tests.front() = paired_test(std::vector<double>{4.0, 6.1, 8.0}, std::vector<double>{3, 5.099, 7});
+    correct_by_holm(tests);
+    for (const PairedTest& test : tests) QCOMPARE(test.more == 0, *test.p_holm < 0.05);
+    QVERIFY(tests.front().more == 0);
+    // as many more pairs as it says, of the same mean and deviation, have a p of a fifth, fourth ... of 0.05, and one fewer has not
+    const Repeated d = tests.back().difference;
+    const auto p = [&](int64_t pairs) {
+      return 2 * student_t_cdf(-std::abs(d.mean) * std::sqrt(static_cast<double>(pairs)) / *d.deviation, static_cast<double>(pairs - 1));
+    };
+    QVERIFY(*tests[1].more > 0 && p(d.count + *tests[1].more) < 0.05 / 4 && p(d.count + *tests[1].more - 1) >= 0.05 / 4);
+    QCOMPARE(tests.back().more, tests[1].more);  // not before those with a smaller p
+  }
 };
 
 QTEST_GUILESS_MAIN(StatisticsTest)

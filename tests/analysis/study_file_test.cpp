@@ -77,6 +77,12 @@ class StudyFileTest : public QObject {
     QTest::newRow("seeds twice") << "/tuning"
                                  << R"({"setting": "training.learning_rate", "values": [0.001], "seeds": [1, 1]})"
                                  << "/tuning/seeds is [1,1]; expected integers, each once";
+    QTest::newRow("evaluated length") << "/evaluations"
+                                      << R"({"tokens": 64, "length": 128})"
+                                      << "/evaluations/length is 128; expected tokens of a sequence, from 2 to /evaluations/tokens";
+    QTest::newRow("one setting on two axes") << "/axes/1"
+                                             << R"({"name": "more", "cases": [{"name": "wide", "set": {"architecture.window": 64}}]})"
+                                             << "/axes/0 and /axes/1 both set architecture.window; expected each setting on one axis";
     QTest::newRow("seed and seeds") << "/tuning"
                                     << R"({"setting": "training.learning_rate", "values": [0.001], "seed": 1, "seeds": [1, 2]})"
                                     << "/tuning has \"seed\" and \"seeds\"; expected one of them";
@@ -291,6 +297,34 @@ class StudyFileTest : public QObject {
     QCOMPARE(config.training.schedule, std::string("wsd"));
     QCOMPARE(config.training.min_lr_ratio, 0.0);
     QCOMPARE(cooldown_steps_of(config.training), (std::vector<int64_t>{6}));
+  }
+
+  /// Branches would replace any other schedule, and its rows would say that it makes no difference.
+  void branchesRefuseAnotherSchedule() {
+    const auto refused = [](const Json& file) {
+      try {
+        parse(file);
+      } catch (const UsageError& error) {
+        return QString::fromUtf8(error.what());
+      }
+      return QString();
+    };
+    Json set = small_study(), axis = set, of_case = set, branch_points = set;
+    set["set"] = {{"training.schedule", "cosine"}};
+    axis["axes"].push_back({{"setting", "training.schedule"}, {"values", {"wsd", "linear"}}});
+    of_case["axes"].push_back({{"name", "how"}, {"cases", {{{"name", "flat"}, {"set", {{"training.schedule", "constant"}}}}}}});
+    branch_points["set"] = {{"training.cooldown_at", {0.25}}};
+    for (Json* file : {&set, &axis, &of_case}) {
+      QCOMPARE(refused(*file), QString());
+      (*file)["branches"] = {0.5};
+      QVERIFY2(refused(*file).contains("sets training.schedule, but /branches are cooldowns of the schedule wsd"),
+               qPrintable(refused(*file)));
+    }
+    QVERIFY(refused(axis).startsWith("s.json: /axes/1 sets"));
+    branch_points["branches"] = {0.5};
+    QVERIFY(refused(branch_points).contains("/set sets training.cooldown_at"));
+    set["set"]["training.schedule"] = "wsd";
+    QCOMPARE(refused(set), QString());
   }
 
   void equalParametersWithinHalfAPercent() {

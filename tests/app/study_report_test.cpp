@@ -1,7 +1,10 @@
 // What reports of studies say of what they cannot compare, evaluate or tell, through the real program.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "analysis/runs/files.h"
+#include "analysis/runs/run.h"
 #include "tests/app/program.h"
 
 namespace saccade::test {
@@ -49,6 +52,60 @@ class StudyReportTest : public QObject {
     const Json recorded = report({"--recorded"}).json();
     QCOMPARE(rows_at_end(recorded), runs.size());
     QVERIFY(recorded.at("remarks").dump().find("cannot be evaluated") == std::string::npos);
+  }
+
+  /// Two lengths of sequences, two seeds, a branch.
+  static Json length_study() {
+    return {{"question", "Which length?"},
+            {"base", "transformer-pp-tiny"},
+            {"set",
+             {{"data.corpus", "mine"},
+              {"data.train", {"prose"}},
+              {"data.ood", {"code"}},
+              {"training.steps", 8},
+              {"training.warmup_steps", 1},
+              {"training.batch_tokens", 256},
+              {"training.evaluation_tokens", 256}}},
+            {"axes", Json::array({{{"setting", "data.sequence_length"}, {"values", {32, 64}}}})},
+            {"seeds", {1, 2}},
+            {"branches", {0.5}},
+            {"evaluations", {{"split", "validation"}, {"tokens", 512}, {"paired_error", 0}}}};
+  }
+
+  static Json table_of(const Json& report, const std::string& id) {
+    for (const Json& table : report.at("tables"))
+      if (table.at("id") == id) return table;
+    return {};
+  }
+
+  /// Of the differences of the seeds' mean losses, sequence by sequence; the root of their number takes nothing off.
+  void error_is_of_the_mean_over_seeds(double told) const {
+    const auto mean_of_seeds = [&](const std::string& cell) {
+      std::vector<double> mean;
+      for (const char* seed : {"1", "2"}) {
+        const fs::path file = folder("length") / "evaluations" / (cell + "_seed-" + seed + ".validation.512.length-32.json");
+        const Json domain = Json::parse(read_text(file)).at("domains").at(0);
+        mean.resize(domain.at("by_sequence").size());
+        for (size_t i = 0; i < mean.size(); ++i) mean[i] += domain.at("by_sequence")[i].get<double>() / 2;
+      }
+      return mean;
+    };
+    const std::vector<double> first = mean_of_seeds("sequence-length-32"), other = mean_of_seeds("sequence-length-64");
+    double mean = 0, squares = 0;
+    const auto n = static_cast<double>(first.size());
+    QVERIFY(n > 4);
+    for (size_t i = 0; i < first.size(); ++i) mean += (other[i] - first[i]) / n;
+    for (size_t i = 0; i < first.size(); ++i) squares += std::pow(other[i] - first[i] - mean, 2);
+    const double error = std::sqrt(squares / (n - 1) / n);
+    QVERIFY2(std::abs(told / error - 1) < 0.02, qPrintable(QString("%1, expected %2").arg(told).arg(error)));
+  }
+
+  /// Every step of every branch, the first one too.
+  void branches_are_counted(double tokens) const {
+    const fs::path run = folder("length") / "runs" / "sequence-length-32_seed-1";
+    const int64_t own = Run(run).info().step, of_branch = Run(run / "branches" / "step-4").info().step - 4;
+    QVERIFY(own == 8 && of_branch > 0);
+    QCOMPARE(tokens, static_cast<double>(256 * (own + of_branch)));
   }
 
  private Q_SLOTS:
@@ -130,6 +187,39 @@ class StudyReportTest : public QObject {
     }
     QVERIFY(report.at("remarks").dump().find("within each of prose, code alone") != std::string::npos);
     without_checkpoints(folder("data-study"));
+  }
+
+  /// Sequences of 32 tokens are another text than of 64: no loss of one is subtracted from one of the other, but where all are evaluated
+  /// at one length.
+  void lossesOfOtherLengthsAreNotCompared() {
+    write_study("length.json", length_study());
+    const auto started = program_.run({"-q", "study", "start", program_.path("length.json"), "--out", program_.path("length"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    const auto report = [&](const QStringList& more) {
+      return program_.run(QStringList{"-q", "--json", "study", "report", program_.path("length")} + more).json();
+    };
+    const Json own = report({});
+    QVERIFY(table_of(own, "differences").is_null());
+    QVERIFY2(own.at("remarks").dump().find("are compared within each of sequence-length-32, sequence-length-64 alone") != std::string::npos,
+             own.at("remarks").dump().c_str());
+    const Json one = report({"--length", "32"});
+    const Json difference = table_of(one, "differences").at("rows").at(0);
+    QCOMPARE(difference.at(1).at("text"), Json("in-domain"));
+    QCOMPARE(difference.at(2).at("value"), Json(2));  // pairs
+    error_is_of_the_mean_over_seeds(difference.at(6).at("value"));
+    branches_are_counted(table_of(one, "cost").at("rows").at(0).at(3).at("value"));
+    QCOMPARE(program_.run({"study", "report", program_.path("length"), "--length", "4096"}).code, 2);
+  }
+
+  /// A setting that another one makes idle is no finding.
+  void equalConfigsAreToldOf() {
+    Json file = length_study();
+    file["axes"] = Json::array({{{"name", "how"}, {"cases", Json::array({{{"name", "plain"}}, {{"name", "same"}}})}}});
+    file.erase("branches");
+    write_study("same.json", file);
+    QVERIFY(program_.run({"-q", "study", "start", program_.path("same.json"), "--out", program_.path("same"), "--wait"}).code == 0);
+    const Json remarks = program_.run({"-q", "--json", "study", "report", program_.path("same")}).json()["remarks"];
+    QVERIFY2(remarks.dump().find("plain and same are one config") != std::string::npos, remarks.dump().c_str());
   }
 };
 
