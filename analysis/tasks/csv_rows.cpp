@@ -1,5 +1,7 @@
 #include "analysis/tasks/csv_rows.h"
 
+#include <algorithm>
+
 #include "kernels/engine/error.h"
 #include "models/corpus/byte_stream.h"
 #include "models/corpus/document_reader.h"
@@ -23,31 +25,32 @@ struct CsvReader {
   std::vector<std::string> columns;
   std::vector<std::string> fields{};
   std::vector<TaskRow> rows{};
-  int64_t row = 0;
+  int64_t line = 1;       ///< that is being read
+  int64_t begun = 1;      ///< where the row begins
   std::string problem{};  ///< the library is written in C: nothing may be thrown through it
 
   void add(std::string_view field) {
     if (!problem.empty()) return;
-    if (fields.size() == kMostColumns) problem = where(row + 1) + ": has more than " + std::to_string(kMostColumns) + " fields";
-    if (valid_utf8(field) != field.size()) problem = where(row + 1) + ": is not valid UTF-8";
+    if (fields.empty()) begun = line - std::count(field.begin(), field.end(), '\n');
+    if (fields.size() == kMostColumns) problem = where() + ": has more than " + std::to_string(kMostColumns) + " fields";
+    if (valid_utf8(field) != field.size()) problem = where() + ": is not valid UTF-8";
     fields.emplace_back(field);
   }
   void end_row() {
-    ++row;
     if (!problem.empty()) return;
     if (rows.size() == kMostTaskRows) problem = file.string() + " holds more than " + std::to_string(kMostTaskRows) + " items";
     if (columns.empty()) {
       columns = std::move(fields);
     } else if (fields.size() != columns.size()) {
-      problem = where(row) + ": has " + std::to_string(fields.size()) + " fields, expected " + std::to_string(columns.size());
+      problem = where() + ": has " + std::to_string(fields.size()) + " fields, expected " + std::to_string(columns.size());
     } else {
       nlohmann::json object = nlohmann::json::object();
       for (size_t i = 0; i < fields.size(); ++i) object[columns[i]] = fields[i];
-      rows.push_back({std::move(object), where(row)});
+      rows.push_back({std::move(object), where()});
     }
     fields.clear();
   }
-  std::string where(int64_t number) const { return file.string() + ": row " + std::to_string(number); }
+  std::string where() const { return file.string() + ":" + std::to_string(begun); }
 };
 
 void on_field(void* text, size_t size, void* reader) { static_cast<CsvReader*>(reader)->add({static_cast<const char*>(text), size}); }
@@ -68,11 +71,17 @@ std::vector<TaskRow> read_csv_rows(const std::filesystem::path& file, const std:
   if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) throw Error("libcsv does not start");
   if (plain_name(file).ends_with(".tsv")) csv_set_delim(&parser, '\t');
   const std::string text = read_all(file, kLargestTaskData);
-  const bool parsed = csv_parse(&parser, text.data(), text.size(), on_field, on_row, &reader) == text.size() &&
-                      csv_fini(&parser, on_field, on_row, &reader) == 0;
+  bool parsed = true;
+  for (size_t at = 0; parsed && at < text.size(); ++reader.line) {  // a line at a time, for the library does not count them
+    const size_t size = std::min(text.find('\n', at), text.size() - 1) + 1 - at;
+    parsed = csv_parse(&parser, text.data() + at, size, on_field, on_row, &reader) == size;
+    at += size;
+  }
+  const int64_t last = --reader.line;
+  parsed = parsed && csv_fini(&parser, on_field, on_row, &reader) == 0;
   const std::string error = csv_strerror(csv_error(&parser));
   csv_free(&parser);
-  if (!parsed) throw DataError(file.string() + ": row " + std::to_string(reader.row + 1) + ": " + error);
+  if (!parsed) throw DataError(file.string() + ":" + std::to_string(last) + ": " + error);
   if (!reader.problem.empty()) throw DataError(reader.problem);
   return std::move(reader.rows);
 }

@@ -61,7 +61,9 @@ TaskItem item_of_file(const TaskResult& result, const Task& task, int64_t number
 
 TaskItem item_of_seed(const TaskResult& result, const Task& task, int64_t number, const RunConfig& config, const Tokenizer& tokenizer) {
   const std::string haystack = task_haystack(config, task, result.data);
-  const PromptSample sample = prompt_task(task.generator).maker({task.length, result.seed, tokenizer, haystack, {}, {}})(number);
+  TaskItemOptions options;
+  options.seed = result.seed, options.adjectives = result.adjectives, options.nouns = result.nouns;
+  const PromptSample sample = prompt_task(task.generator).maker(prompt_input(task, tokenizer, haystack, options))(number);
   TaskItem item{{{sample.prompt, "", ""}}, 0, "depth " + sample.depth, sample.answer, sample.max_tokens, sample.needle};
   const AnswerScore& known = result.answers.at(static_cast<size_t>(number));
   std::vector<int32_t> prompt = tokenizer.encode(sample.prompt);

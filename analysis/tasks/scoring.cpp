@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <numeric>
 #include <tuple>
 
+#include "analysis/tasks/unicode_text.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -176,7 +176,7 @@ void add_prefix(const Tokenizer& tokenizer, Prefix prefix, bool context_is_empty
 }
 
 EncodedRequest encode_request(const Tokenizer& tokenizer, const TaskRequest& request, Prefix prefix, int64_t longest) {
-  const size_t end = request.context.find_last_not_of(" \t\n\r\f\v") + 1;
+  const size_t end = without_blanks_behind(request.context).size();
   const std::string context = request.context.substr(0, end), continuation = request.context.substr(end) + request.continuation;
   EncodedRequest encoded;
   encoded.tokens = tokenizer.encode(context + continuation);
@@ -237,15 +237,10 @@ ItemScore score_item(const TaskItem& item, std::vector<double> log_likelihoods) 
 }
 
 bool contains_answer(const std::string& answer, const std::string& target) {
-  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-  return std::search(answer.begin(), answer.end(), target.begin(), target.end(), same) != answer.end() || target.empty();
+  return lower(answer).find(lower(target)) != std::string::npos;
 }
 
-bool is_answer(const std::string& answer, const std::string& target) {
-  constexpr const char* kBlanks = " \t\n\r\f\v";
-  const size_t begin = answer.find_first_not_of(kBlanks);
-  return begin == answer.npos ? target.empty() : answer.substr(begin, answer.find_last_not_of(kBlanks) - begin + 1) == target;
-}
+bool is_answer(const std::string& answer, const std::string& target) { return trimmed(answer) == target; }
 
 std::vector<TaskScore> answer_scores(const Task& task, const std::vector<AnswerScore>& items) {
   std::vector<double> all;
@@ -286,19 +281,11 @@ std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore
   return scores;
 }
 
-double chance_level(const Task& task, const std::vector<TaskItem>& items) {
-  if (task.kind != Task::Kind::choices || items.empty()) return 0;
-  const auto count = static_cast<double>(items.size());
+double chance_level(const std::vector<TaskItem>& items) {
   double guess = 0;
-  std::map<std::string, int64_t> answers;
-  for (const TaskItem& item : items) {
-    guess += 1.0 / (static_cast<double>(item.requests.size()) * count);
-    ++answers[item.requests[item.gold].choice];
-  }
-  if (!task.chance_of_majority) return guess;
-  int64_t most = 0;
-  for (const auto& [answer, times] : answers) most = std::max(most, times);
-  return static_cast<double>(most) / count;
+  for (const TaskItem& item : items)
+    if (item.requests.size() > 1) guess += 1.0 / (static_cast<double>(item.requests.size()) * static_cast<double>(items.size()));
+  return guess;
 }
 
 }  // namespace saccade

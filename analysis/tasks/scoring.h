@@ -78,7 +78,7 @@ struct AnswerScore {
   int64_t prompt_tokens = 0;    ///< of generation
   double depth = std::nan("");  ///< of generated prompts: the needle's token over the prompt's tokens
 };
-/// Whether the target is in the answer, letter case (ASCII) ignored.
+/// Whether the target is in the answer, letter case ignored (unicode_text.h).
 bool contains_answer(const std::string& answer, const std::string& target);
 /// Whether the answer without outer white space is the target.
 bool is_answer(const std::string& answer, const std::string& target);
@@ -93,8 +93,7 @@ struct TaskScore {
 std::vector<TaskScore> task_scores(const Task& task, const std::vector<ItemScore>& items);
 /// Of generation: the task's metric over all items, then by group.
 std::vector<TaskScore> answer_scores(const Task& task, const std::vector<AnswerScore>& items);
-/// What guessing gets: the mean of 1 / choices, or of a task with chance_of_majority the share of the most frequent right choice. 0 for
-/// items that are answered by generation.
-double chance_level(const Task& task, const std::vector<TaskItem>& items);
+/// What guessing among choices gets: the mean of 1 / choices. 0 for items that are answered by generation.
+double chance_level(const std::vector<TaskItem>& items);
 
 }  // namespace saccade

@@ -2,37 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "analysis/tasks/scoring.h"
+#include "analysis/tasks/unicode_text.h"
 #include "kernels/engine/error.h"
-#include "models/corpus/utf8.h"
 #include "models/replaced.h"
 
 namespace saccade {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kBlanks = " \t\n\r\f\v";
-
-std::string trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
-  return begin == text.npos ? std::string() : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-/// ASCII letters, as the data sets have.
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-/// The byte at which a character of valid UTF-8 stands; of one behind the last, the text's end.
-size_t place_of(const std::string& text, int64_t character) {
-  size_t at = 0;
-  for (int64_t i = 0; i < character && at < text.size(); ++i) at += std::max<size_t>(utf8_character(std::string_view(text).substr(at)), 1);
-  return at;
-}
-char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
 std::string text_of(const json& row, const std::string& field) { return fill_template("{" + field + "}", row); }
 
@@ -75,10 +54,7 @@ void normalise_boolq(json& row) {
   if (row.contains("label") && row["label"].is_boolean()) row["label"] = row["label"].get<bool>() ? 1 : 0;
 }
 
-void normalise_sciq(json& row) {
-  std::string support = text_of(row, "support");
-  row["support"] = support.erase(0, std::min(support.find_first_not_of(kBlanks), support.size()));
-}
+void normalise_sciq(json& row) { row["support"] = std::string(without_blanks_before(text_of(row, "support"))); }
 
 void normalise_mmlu(json& row) {
   row["question"] = trimmed(text_of(row, "question"));
@@ -88,8 +64,7 @@ void normalise_mmlu(json& row) {
 }
 
 TaskItem make_hellaswag(const Task&, const json& row, const TaskItemOptions&) {
-  std::string second = lower(text_of(row, "ctx_b"));
-  if (!second.empty()) second[0] = upper(second[0]);
+  const std::string second = capital(lower(text_of(row, "ctx_b")));
   const std::string context = clean_hellaswag(text_of(row, "activity_label") + ": " + text_of(row, "ctx_a") + " " + second);
   TaskItem item;
   for (const json& ending : field_of(row, "endings")) {
@@ -194,14 +169,15 @@ TaskItem make_race(const Task&, const json& row, const TaskItemOptions&) {
 /// published numbers were made that way.
 TaskItem make_copa(const Task& task, const json& row, const TaskItemOptions& options) {
   std::string context = trimmed(text_of(row, "premise"));
-  if (!context.empty()) context.pop_back();
+  context.resize(place_of(context, characters(context) - 1));
   const std::string question = text_of(row, "question");
   if (question != "cause" && question != "effect") throw DataError("field \"question\" is \"" + question + "\", expected cause or effect");
   context += question == "cause" ? " because" : " therefore";
   TaskItem item;
   for (const char* field : {"choice1", "choice2"}) {
     std::string choice = text_of(row, field);
-    if (!choice.empty()) choice[0] = lower(choice.substr(0, 1))[0];
+    const size_t first = place_of(choice, 1);
+    choice = lower(choice.substr(0, first)) + choice.substr(first);
     const std::string own = " " + choice;
     item.requests.push_back({context, options.strict_spaces ? own : task.delimiter + own, own});
   }

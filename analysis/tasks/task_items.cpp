@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "analysis/tasks/csv_rows.h"
 #include "analysis/tasks/mmlu_csv.h"
+#include "analysis/tasks/scoring.h"
 #include "analysis/tasks/task_forms.h"
+#include "analysis/tasks/unicode_text.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/parallel.h"
 #include "models/config_text.h"
@@ -23,6 +26,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr int64_t kLargestText = int64_t{1} << 30;  ///< bytes of a haystack
+constexpr int64_t kLargestWords = 1 << 20;          ///< bytes of a list of words
 
 json parse(std::string_view text, const std::string& where) {
   try {
@@ -68,6 +72,30 @@ bool holds_array(const fs::path& file) {
     require_room(file, 0, blank += static_cast<int64_t>(bytes.size()));
   }
   return false;
+}
+
+/// Where the items of an array of JSON begin, which is known to be well-formed: lines from 1.
+std::vector<int64_t> lines_of_items(std::string_view text) {
+  std::vector<int64_t> lines;
+  int64_t line = 1, depth = 0;
+  bool quoted = false, awaited = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '\n') ++line;
+    if (std::string_view(" \t\r\n").find(c) != std::string_view::npos) continue;
+    if (awaited && c != ']') lines.push_back(line);
+    awaited = false;
+    if (quoted) {
+      if (c == '\\') ++at;
+      quoted = c != '"';
+      continue;
+    }
+    quoted = c == '"';
+    if (c == '[' || c == '{') awaited = ++depth == 1;
+    if (c == ']' || c == '}') --depth;
+    if (c == ',' && depth == 1) awaited = true;
+  }
+  return lines;
 }
 
 std::string quoted_list(const std::vector<std::string>& names) {
@@ -164,12 +192,6 @@ size_t gold_of(const Task& task, const json& row, size_t choices) {
   return static_cast<size_t>(number);
 }
 
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\n\r\f\v";
-  const size_t begin = text.find_first_not_of(kBlanks);
-  return begin == text.npos ? std::string() : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
 TaskItem make_by_templates(const Task& task, const json& row, const TaskItemOptions& options) {
   const auto filled = [&](const std::string& text) {
     const std::string whole = fill_template(text, row);
@@ -211,6 +233,17 @@ std::vector<std::string> labels_of_examples(const Task& task, fs::path file) {
   return {file.filename().string() + "-labels.lst"};
 }
 
+/// The share of the most frequent right choice.
+double majority_of(const Task& task, const std::vector<TaskRow>& rows, const TaskItemOptions& options) {
+  std::map<std::string, int64_t> answers;
+  int64_t most = 0;
+  for (TaskRow row : rows) {
+    const TaskItem item = make_item(task, row, options);
+    most = std::max(most, ++answers[item.requests[item.gold].choice]);
+  }
+  return static_cast<double>(most) / static_cast<double>(rows.size());
+}
+
 /// What stands before every item of a group: the examples with their answers.
 std::map<std::string, std::string> examples_of(const Task& task, const fs::path& data, const TaskItemOptions& options, int64_t shots,
                                                Sha256& hash) {
@@ -246,11 +279,13 @@ std::vector<TaskRow> read_task_rows(const fs::path& file, const std::vector<std:
     RowReader reader(file, rows);
     read_parquet_rows(file, {}, reader);
   } else if (holds_array(file)) {
-    json all = parse(read_all(file, kLargestTaskData), file.string());
+    const std::string text = read_all(file, kLargestTaskData);
+    json all = parse(text, file.string());
     require_room(file, all.size(), 0);
+    const std::vector<int64_t> lines = lines_of_items(text);
     for (size_t i = 0; i < all.size(); ++i) {
-      rows.push_back({std::move(all[i]), file.string() + ": item " + std::to_string(i + 1)});
-      if (!rows.back().fields.is_object()) throw DataError(rows.back().where + " is no object");
+      rows.push_back({std::move(all[i]), file.string() + ":" + std::to_string(lines.at(i))});
+      if (!rows.back().fields.is_object()) throw DataError(rows.back().where + ": expected an object as each item");
     }
   } else {
     RowReader reader(file, rows);
@@ -263,7 +298,7 @@ std::vector<TaskRow> read_task_rows(const fs::path& file, const std::vector<std:
 TaskItems generate_task_items(const Task& task, const Tokenizer& tokenizer, const std::string& haystack, const TaskItemOptions& options) {
   if (options.shots > 0) throw UsageError("task " + task.name + " is generated, without examples; --shots can only be 0");
   const PromptTask& entry = prompt_task(task.generator);
-  const MakePrompt make = entry.maker({task.length, options.seed, tokenizer, haystack, {}, {}});
+  const MakePrompt make = entry.maker(prompt_input(task, tokenizer, haystack, options));
   const int64_t count = options.limit > 0 ? std::min(options.limit, entry.samples) : entry.samples;
   std::vector<PromptSample> samples(static_cast<size_t>(count));
   parallel_for(count, [&](int64_t i) { samples[static_cast<size_t>(i)] = make(i); });  // each is encoded several times, to fit
@@ -278,6 +313,19 @@ TaskItems generate_task_items(const Task& task, const Tokenizer& tokenizer, cons
   }
   made.hash = hex(hash.finish());
   return made;
+}
+
+PromptInput prompt_input(const Task& task, const Tokenizer& tokenizer, const std::string& haystack, const TaskItemOptions& options) {
+  const auto words = [&](const fs::path& file) {
+    if (file.empty()) return std::vector<std::string>();
+    if (!prompt_task(task.generator).has_keys) throw UsageError("task " + task.name + " has no keys to make of words");
+    std::istringstream lines(read_all(file, kLargestWords));
+    std::vector<std::string> read;
+    for (std::string word; lines >> word;) read.push_back(word);
+    if (read.empty()) throw DataError(file.string() + " has no words");
+    return read;
+  };
+  return {task.length, options.seed, tokenizer, haystack, words(options.adjectives), words(options.nouns)};
 }
 
 bool needs_haystack(const Task& task) {
@@ -305,6 +353,7 @@ TaskItems read_task_items(const Task& task, const fs::path& data, const TaskItem
   for (const TaskRow& row : rows) hash.update(row.fields.dump());
   add_labels(task, data, task.labels_files, rows, hash);
   read.there = static_cast<int64_t>(rows.size());
+  if (task.chance_of_majority) read.chance = majority_of(task, rows, options);
   if (options.limit > 0 && read.there > options.limit) rows.resize(static_cast<size_t>(options.limit));
   const auto examples = examples_of(task, data, options, read.shots, hash);
   for (TaskRow& row : rows) {
@@ -318,6 +367,7 @@ TaskItems read_task_items(const Task& task, const fs::path& data, const TaskItem
     for (TaskRequest& request : item.requests) request.context = before + request.context;
     read.items.push_back(std::move(item));
   }
+  if (!task.chance_of_majority) read.chance = chance_level(read.items);
   read.hash = hex(hash.finish());
   return read;
 }

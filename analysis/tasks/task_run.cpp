@@ -71,6 +71,7 @@ TaskResult result_of(const json& j) {
   if (j.contains("made_from")) {
     const json& made = j.at("made_from");
     r.data = made.at("data").get<std::string>(), r.task_file = made.at("task_file").get<std::string>(), r.seed = made.at("seed");
+    r.adjectives = made.value("adjectives", ""), r.nouns = made.value("nouns", "");
   }
   r.cut = j.at("cut"), r.chance = j.at("chance"), r.metric = j.at("metric");
   for (const json& s : j.at("scores")) r.scores.push_back({s.at("metric"), s.at("value"), number(s.at("standard_error")), s.at("items")});
@@ -109,7 +110,8 @@ std::string options_of(const TaskResult& r, const Task& task, const TaskRunOptio
   add(r.trim != usual.trim, "no-trim");
   add(r.greedy, "greedy");
   add(is_generated && r.seed != usual.seed, "seed-" + std::to_string(r.seed));
-  add(needs_haystack(task) && !options.data.empty(), "text-" + r.data_hash.substr(0, 8));
+  const bool has_words = !r.adjectives.empty() || !r.nouns.empty();
+  add((needs_haystack(task) && !options.data.empty()) || has_words, "text-" + r.data_hash.substr(0, 8));
   return text;
 }
 
@@ -350,12 +352,14 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
   result.max_length = options.max_length > 0 ? options.max_length : longest;
   result.data = options.data.empty() ? fs::path() : fs::absolute(options.data);
   result.task_file = task.own_file, result.seed = options.items.seed;
+  const auto words = [](const fs::path& file) { return file.empty() ? fs::path() : fs::absolute(file); };
+  result.adjectives = words(options.items.adjectives), result.nouns = words(options.items.nouns);
   const auto taken = task.kind == Task::Kind::symbols ? samples_of(options) : static_cast<int64_t>(items.items.size());
   result.partial = taken < items.there;
   result.limit = taken == items.there ? 0 : taken;
   result.data_hash = items.hash, result.shots = items.shots;
-  result.chance = task.kind == Task::Kind::symbols ? SymbolDomain(symbol_task(task.generator), task.domain, "--domains").chance()
-                                                   : chance_level(task, items.items);
+  result.chance =
+      task.kind == Task::Kind::symbols ? SymbolDomain(symbol_task(task.generator), task.domain, "--domains").chance() : items.chance;
   result.options = options_of(result, task, options, longest);
   return result;
 }
@@ -430,7 +434,12 @@ json to_json(const TaskResult& r) {
           {"metric", r.metric},
           {"scores", scores},
           {"items", items},
-          {"made_from", {{"data", r.data.string()}, {"task_file", r.task_file.string()}, {"seed", r.seed}}}};
+          {"made_from",
+           {{"data", r.data.string()},
+            {"task_file", r.task_file.string()},
+            {"seed", r.seed},
+            {"adjectives", r.adjectives.string()},
+            {"nouns", r.nouns.string()}}}};
 }
 
 TaskResult evaluate_task(const fs::path& directory, const Task& task, const TaskRunOptions& options, const TaskProgress& progress,

@@ -51,8 +51,9 @@ struct TaskResult {
   bool cached = false;               ///< read from the run, not computed
   bool cut_choices = false;          ///< written by a version that counted choices in `cut`, not items
   // Where the items came from, by which they are found again; no part of what decides whether two results are the same.
-  std::filesystem::path data, task_file;  ///< as TaskRunOptions::data and Task::own_file, absolute; empty: none, or not known
-  uint64_t seed = 42;                     ///< of generated prompts
+  std::filesystem::path data, task_file;    ///< as TaskRunOptions::data and Task::own_file, absolute; empty: none, or not known
+  uint64_t seed = 42;                       ///< of generated prompts
+  std::filesystem::path adjectives, nouns;  ///< TaskItemOptions', absolute; empty: those that ship
   /// The score of the task's own metric.
   const TaskScore& score() const;
   bool is_whole() const { return !scores.empty(); }

@@ -6,6 +6,7 @@
 #include "analysis/evaluation/run_evaluation.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
+#include "app/cli/evaluate_lengths.h"
 #include "app/cli/evaluate_tasks.h"
 #include "app/cli/output.h"
 #include "app/cli/runs_option.h"
@@ -21,6 +22,7 @@ struct Options {
   double paired_error = 0.005;
   bool by_position = false;
   RunEvaluationOptions evaluation;
+  int64_t min_tokens = 0;
   TaskCommand tasks;
 };
 
@@ -148,6 +150,9 @@ int run(Options options) {
     options.tasks.domains = options.evaluation.domains;
     return evaluate_tasks(options.tasks);
   }
+  if (!options.tasks.lengths.empty())
+    return evaluate_over_lengths(options.runs, options.evaluation, {options.tasks.lengths, options.min_tokens});
+  if (options.min_tokens > 0) throw UsageError("--min-tokens goes with --lengths");
   if (options.runs.size() > 1) return run_pairs(options);
   Progress bar("evaluate");
   const RunEvaluation e = evaluate_run(options.runs.front(), options.evaluation, progress_of(bar));
@@ -181,11 +186,12 @@ void declare_tasks(CLI::App& app, TaskCommand& o) {
       ->check(CLI::IsMember({"none", "begin", "end_of_text"}))
       ->needs(task)
       ->capture_default_str();
-  app.add_option("--lengths", o.lengths, "Of generated prompts (s-niah-1, passkey): tokens, with commas between (default: the usual ones)")
+  app.add_option("--lengths", o.lengths,
+                 "Of text: losses of the same documents read to each of these lengths, like 512,1024,2048, kept in RUN/evaluations; with "
+                 "--task of generated prompts (s-niah-1, passkey; default: the usual ones)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1, 1 << 24))
-      ->needs(task);
+      ->check(CLI::Range(1, 1 << 24));
   app.add_option("--samples", o.options.samples, "Of generated tasks on symbols: examples of each of --domains")
       ->check(CLI::Range(2, 1'000'000'000))
       ->needs(task)
@@ -194,6 +200,10 @@ void declare_tasks(CLI::App& app, TaskCommand& o) {
       ->check(CLI::Range(0, 1'000'000'000))
       ->needs(task)
       ->capture_default_str();
+  app.add_option("--adjectives", o.options.items.adjectives,
+                 "Of S-NIAH: a file of words, one a line, that keys begin with (default: adjectives.txt, which ships)")
+      ->needs(task);
+  app.add_option("--nouns", o.options.items.nouns, "Of S-NIAH: words that keys end with (default: nouns.txt, which ships)")->needs(task);
   app.add_option("--batch", o.options.batch, "Of generation: answers that are written side by side; changes none of them")
       ->check(CLI::Range(1, 4096))
       ->needs(task);
@@ -233,6 +243,8 @@ const RegisterCommand command{
            ->delimiter(',')
            ->allow_extra_args(false);
        app.add_option("--length", o->evaluation.length, "Tokens in a sequence (default: the run's)")->check(CLI::Range(1, 1 << 20));
+       app.add_option("--min-tokens", o->min_tokens, "With --lengths: of documents with so many tokens (default: the greatest length)")
+           ->check(CLI::Range(1, 1 << 24));
        app.add_option("--packing", o->evaluation.packing,
                       "packed: text across documents; document: the beginning of one document a sequence (default: the run's)")
            ->check(CLI::IsMember({"packed", "document"}));

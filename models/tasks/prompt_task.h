@@ -39,6 +39,7 @@ struct PromptTask {
   std::vector<int64_t> lengths;  ///< usual ones
   int64_t samples = 0;           ///< of a length
   std::function<MakePrompt(const PromptInput&)> maker;
+  bool has_keys = false;  ///< that are made of PromptInput's words
 };
 
 /// All entries, sorted by id. A file registers its own with a namespace-scope `const RegisterPromptTask`.

@@ -139,10 +139,15 @@ class Haystack {
 };
 
 PromptTask task(const char* id, Kind kind) {
-  return {id, kind != Kind::filler, {2048, 4096, 8192, 16384, 32768, 65536}, 500, [kind](const PromptInput& input) -> MakePrompt {
+  return {id,
+          kind != Kind::filler,
+          {2048, 4096, 8192, 16384, 32768, 65536},
+          500,
+          [kind](const PromptInput& input) -> MakePrompt {
             const auto haystack = std::make_shared<const Haystack>(kind, input, kAnswer);
             return [haystack](int64_t index) { return haystack->sample(haystack->draws(index)); };
-          }};
+          },
+          true};
 }
 
 const RegisterPromptTask first{task("s-niah-1", Kind::filler)};

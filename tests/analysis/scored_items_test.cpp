@@ -82,7 +82,7 @@ class ScoredItemsTest : public QObject {
     options.items.limit = 2, options.items.seed = 7;
     const Task task = at_difficulties(find_task("passkey"), {400}, {}).front();
     scored(task, options);
-    const fs::path file = run() / "tasks" / "passkey-400-step-12.json";
+    const fs::path file = run() / "tasks" / "passkey-400-step-12-limit-2-seed-7.json";
     nlohmann::json kept = nlohmann::json::parse(read_text(file));
     QCOMPARE(kept.at("made_from").at("seed"), 7);
     kept["made_from"]["seed"] = 8;

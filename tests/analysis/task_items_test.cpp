@@ -143,6 +143,9 @@ class TaskItemsTest : public QObject {
              {"endings", {" rises [title] well", "falls  flat", "a", "b"}},
              {"label", "1"}},
             {of("Baking: A man stands. He smiles. The dough", {"rises. well", "falls flat", "a", "b"}), 1});
+    compare("hellaswag",
+            {{"activity_label", "Cuisine"}, {"ctx_a", "On voit."}, {"ctx_b", "éCLAIRS À LA CRÈME"}, {"endings", {"a", "b"}}, {"label", 0}},
+            {of("Cuisine: On voit. Éclairs à la crème", {"a", "b"}), 0});
     QCOMPARE(clean_hellaswag(" [header] How [title] To   go [step] on "), std::string(" How. To  go on"));
   }
 
@@ -208,6 +211,13 @@ class TaskItemsTest : public QObject {
     for (const json& label : {json(1), json("1"), json(true)})
       compare("boolq", {{"passage", "Cats purr."}, {"question", "do cats purr"}, {"label", label}}, expected);
     compare("boolq", {{"passage", "Cats purr."}, {"question", "do cats purr"}, {"answer", true}}, expected);
+    // Guessing says what is most frequent in the file, however few of its items are scored.
+    std::string rows;
+    for (const bool answer : {false, true, true, true}) rows += json{{"passage", "p"}, {"question", "q"}, {"answer", answer}}.dump() + "\n";
+    const fs::path data = write("boolq.jsonl", rows);
+    QCOMPARE(read_task_items(find_task("boolq"), data).chance, 0.75);
+    const TaskItems one = read_task_items(find_task("boolq"), data, {.limit = 1});
+    QVERIFY(one.chance == 0.75 && one.items.size() == 1 && one.there == 4);
   }
 
   void race() {
@@ -242,6 +252,10 @@ class TaskItemsTest : public QObject {
     const json row{
         {"premise", "The man fell. "}, {"choice1", "He tripped."}, {"choice2", "It rained."}, {"question", "cause"}, {"label", 0}};
     compare("copa", row, {of("The man fell because", {" he tripped.", " it rained."}), 0});
+    json foreign = row;  // letters and blanks that are not ASCII
+    foreign["premise"] = "Élodie tomba…\u00a0";
+    foreign["choice1"] = "Était-ce Ali?";
+    compare("copa", foreign, {of("Élodie tomba because", {" était-ce Ali?", " it rained."}), 0});
     json effect = row;
     effect["question"] = "effect";
     compare("copa", effect, {of("The man fell therefore", {" he tripped.", " it rained."}), 0});
@@ -262,6 +276,80 @@ class TaskItemsTest : public QObject {
     QVERIFY2(read.items[0].requests == of(context, {"A", "B", "C", "D"}) && read.items[0].gold == 2, shown(read.items[0]));
     QCOMPARE(read.items[0].group, std::string("high_school_physics"));
     QVERIFY_THROWS_EXCEPTION(DataError, read_task_items(find_task("mmlu"), folder_.path().toStdString()));  // five are wanted, three there
+  }
+
+  /// A file for each subject, as the authors publish them: by their folder, by its folder "test", and one by itself.
+  void mmlu_by_subjects() {
+    const fs::path folder = fs::path(folder_.path().toStdString()) / "authors";
+    fs::create_directories(folder / "test"), fs::create_directories(folder / "dev");
+    const auto put = [&](const char* split, const std::string& subject, const std::string& rows) {
+      write("authors/" + std::string(split) + "/" + subject + "_" + split + ".csv", rows);
+    };
+    put("test", "world_religions", "Why?,w,x,y,z,C\n");
+    put("test", "anatomy", "\"Bones, \"\"long\"\" ones?\",1,2,3,4,A\n Hands? ,5,6,7,8,D\n");
+    put("dev", "anatomy", "Teeth?,1,2,3,4,B\nNails?,1,2,3,4,C\n");
+    put("dev", "world_religions", "When?,w,x,y,z,D\n");
+    const auto read = [&](const fs::path& data, int64_t shots = 1) { return read_task_items(find_task("mmlu"), data, {.shots = shots}); };
+    try {
+      read(folder);
+    } catch (const DataError& error) {
+      if (std::string(error.what()).find("built without libcsv") == std::string::npos) throw;
+      QSKIP("built without libcsv");
+    }
+    const auto header = [](const std::string& subject) {
+      return "The following are multiple choice questions (with answers) about " + subject + ".\n\n";
+    };
+    for (const fs::path& data : {folder, folder / "test", folder / "test/", folder / "test" / "anatomy_test.csv"}) {
+      const TaskItems items = read(data);
+      QCOMPARE(items.items.size(), data.extension() == ".csv" ? size_t{2} : size_t{3});
+      QVERIFY2(items.items[0].requests == of(header("anatomy") + "Teeth?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer: B\n\n" +
+                                                 "Bones, \"long\" ones?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer:",
+                                             {"A", "B", "C", "D"}) &&
+                   items.items[0].gold == 0 && items.items[1].gold == 3,
+               shown(items.items[0]));
+      QCOMPARE(items.items[1].group, std::string("anatomy"));
+      QCOMPARE(items.file, data);
+    }
+    QCOMPARE(read(folder, 0).items[2].requests[0].context, header("world religions") + "Why?\nA. w\nB. x\nC. y\nD. z\nAnswer:");
+    QVERIFY_THROWS_EXCEPTION(DataError, read(folder, 2));  // of one subject there is one example
+    fs::remove_all(folder / "dev");
+    QVERIFY_THROWS_EXCEPTION(DataError, read(folder));
+    for (const char* bad : {"Why?,w,x,y,z,E\n", "Why?,w,x,y,C\n", "question,A,B,C,D,answer\n"}) {
+      put("test", "anatomy", bad);
+      try {
+        read(folder, 0);
+        QFAIL(bad);
+      } catch (const DataError& error) {
+        QVERIFY2(std::string(error.what()).find("anatomy_test.csv:1: ") != std::string::npos, error.what());
+      }
+    }
+  }
+
+  /// Examples are the first of the training split, under its own name or that of the public files, with labels in a file beside it.
+  void every_task_with_a_training_split_has_examples() {
+    for (const Task& task : shipped_tasks()) {
+      const bool one_split = task.name == "wsc273" || task.kind == Task::Kind::generation;
+      QVERIFY2(task.shots_files.empty() == one_split, task.name.c_str());
+      if (!one_split && task.name != "mmlu") QCOMPARE(task.shots_files.front(), task.name + "-train.jsonl");
+    }
+    const auto row = [](const std::string& goal, json more = json::object()) {
+      more.update({{"goal", goal}, {"sol1", "a"}, {"sol2", "b"}});
+      return more.dump() + "\n";
+    };
+    const fs::path folder = fs::path(folder_.path().toStdString()) / "shots";
+    fs::create_directories(folder);
+    write("shots/valid.jsonl", row("last")), write("shots/valid-labels.lst", "0\n");
+    const auto read = [&](int64_t shots) { return read_task_items(find_task("piqa"), folder, {.shots = shots}); };
+    QVERIFY_THROWS_EXCEPTION(DataError, read(1));
+    write("shots/train.jsonl", row("one") + row("two") + row("three")), write("shots/train-labels.lst", "1\n0\n1\n");
+    const std::string first = "Question: one\nAnswer: b\n\n", second = "Question: two\nAnswer: a\n\n";
+    QVERIFY(read(2).items[0].requests == of(first + second + "Question: last\nAnswer:", {"a", "b"}));
+    QVERIFY(read(2).hash != read(1).hash && read(0).items[0].requests == of("Question: last\nAnswer:", {"a", "b"}));
+    write("shots/train-labels.lst", "1\n0\n");
+    QVERIFY_THROWS_EXCEPTION(DataError, read(1));
+    write("shots/piqa-train.jsonl", row("own", {{"label", 1}}));
+    QVERIFY(read(1).items[0].requests == of("Question: own\nAnswer: b\n\nQuestion: last\nAnswer:", {"a", "b"}));
+    QVERIFY_THROWS_EXCEPTION(UsageError, read_task_items(find_task("wsc273"), write("shots/wsc273.jsonl", "{}"), {.shots = 1}));
   }
 
   void a_task_of_ones_own() {
@@ -294,9 +382,9 @@ class TaskItemsTest : public QObject {
     };
     const std::string task = R"({"name": "own", "context": "{q}", "choices": ["a", "b"], "gold": "{g}"})";
     QByteArray message = refusal(task, write("bytes.csv", "q,g\n\xff,0\n"));
-    QVERIFY2(message.endsWith("bytes.csv: row 2: is not valid UTF-8"), message);
+    QVERIFY2(message.endsWith("bytes.csv:2: is not valid UTF-8"), message);
     message = refusal(task, write("wide.csv", std::string(1 << 20, ',') + "\n"));
-    QVERIFY2(message.endsWith("row 1: has more than 65536 fields"), message);
+    QVERIFY2(message.endsWith("wide.csv:1: has more than 65536 fields"), message);
     std::string rows = "q,g\n";
     for (size_t i = 0; i <= kMostTaskRows; ++i) rows += "x,0\n";
     message = refusal(task, write("many.csv", rows));
@@ -329,6 +417,44 @@ class TaskItemsTest : public QObject {
         QVERIFY(!message.contains('\n'));
       }
     QVERIFY_THROWS_EXCEPTION(UsageError, find_task("hellaswga"));
+  }
+
+  /// Of an array and of CSV too the line at which the row begins, blank lines and rows of several lines before it counted.
+  void lines_of_rows() {
+    const std::string task = R"({"name": "own", "context": "{q}", "choices": ["a", "b"], "gold": "{g}"})";
+    const Task own = find_task(write("own.json", task).string());
+    const auto refusal = [&](const std::string& name, const std::string& text) {
+      return message_of<DataError>([&] { read_task_items(own, write(name, text)); });
+    };
+    const QString array = refusal("rows.json", "\n[\n  {\"q\": \"[,\\\"\", \"g\": 0},\n  {\n    \"q\": {\"a\": [1, 2]},\n \"g\": 0}\n]\n");
+    QVERIFY2(array.contains("rows.json:4: field \"q\""), qPrintable(array));
+    const QString label = refusal("rows.json", "[{\"q\": \"x\", \"g\": 0},\n\n{\"q\": \"x\", \"g\": 7}]");
+    QVERIFY2(label.contains("rows.json:3: field \"g\" is \"7\""), qPrintable(label));
+    const QString csv = refusal("rows.csv", "q,g\n\n\"two\nlines\",0\n\"x\ny\",5\n");
+    if (csv.contains("built without libcsv")) return;
+    QVERIFY2(csv.contains("rows.csv:5: field \"g\" is \"5\""), qPrintable(csv));
+    const QString fields = refusal("rows.csv", "q,g\r\nx,0\r\nx");
+    QVERIFY2(fields.contains("rows.csv:3: has 1 fields, expected 2"), qPrintable(fields));
+  }
+
+  /// Of the words that are given, no others; a task without keys takes none.
+  void keys_of_given_words() {
+    const auto tokenizer = make_byte_tokenizer();
+    Task niah = find_task("s-niah-1");
+    niah.length = 1024;
+    TaskItemOptions options{.limit = 2};
+    const std::string usual = generate_task_items(niah, *tokenizer, "", options).hash;
+    options.adjectives = write("adjectives.txt", "żółty\n"), options.nouns = write("nouns.txt", "kot\n");
+    const TaskItems given = generate_task_items(niah, *tokenizer, "", options);
+    for (const TaskItem& item : given.items) QVERIFY(item.requests[0].context.find("for żółty-kot is") != std::string::npos);
+    QVERIFY(given.hash != usual);
+    Task passkey = find_task("passkey");
+    passkey.length = 300;
+    QVERIFY_THROWS_EXCEPTION(UsageError, generate_task_items(passkey, *tokenizer, "", options));
+    options.nouns = write("none.txt", " \n");
+    QVERIFY_THROWS_EXCEPTION(DataError, generate_task_items(niah, *tokenizer, "", options));
+    options.nouns = folder_.filePath("missing.txt").toStdString();
+    QVERIFY_THROWS_EXCEPTION(DataError, generate_task_items(niah, *tokenizer, "", options));
   }
 
   void rows_that_are_wrong_are_named_data() {
