@@ -86,6 +86,29 @@ class EvaluateCliTest : public QObject {
     QVERIFY2(tokens < 60 * 100 && tokens > 60 * 64, qPrintable(QString::number(tokens)));  // whole documents, none as long as the sequence
   }
 
+  void over_lengths() {
+    program_.train("lengths");
+    const QStringList call{"evaluate", program_.path("lengths"), "--corpus", "held", "--split", "test", "--lengths", "32,64"};
+    const nlohmann::json json = program_.run(QStringList{"-q", "--json"} + call + QStringList{"--tokens", "1280"}).json();
+    const nlohmann::json& run = json["runs"][0];
+    QVERIFY(run["trained_length"] == 64 && run["packing"] == "document" && run["domains"][0]["lengths"].size() == 2);
+    QCOMPARE(run["domains"][0]["lengths"][0]["by_document"].size(), size_t{20});
+    QVERIFY(QFile::exists(QString::fromStdString(run["file"].get<std::string>())));
+    const auto text = program_.run(QStringList{"-q"} + call);
+    QVERIFY2(text.code == 0 && text.out.contains("trained on 64 tokens") && text.out.contains("no document of") == false,
+             qPrintable(text.err + text.out));
+    const auto drawn =
+        program_.run({"-q", "export", program_.path("lengths"), "--recipe", "loss-over-length", "--out", program_.path("lengths.csv")});
+    QVERIFY2(drawn.code == 0, qPrintable(drawn.err));
+    QFile file(program_.path("lengths.csv"));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QByteArray lines = file.readAll();
+    QVERIFY2(lines.contains(",32,") && lines.contains(",64,"), lines.constData());
+    for (const QStringList& wrong : {QStringList{"--packing", "packed"}, {"--length", "64"}, {"--min-tokens", "40"}})
+      QCOMPARE(program_.run(QStringList{"-q"} + call + wrong).code, 2);
+    QCOMPARE(program_.run({"-q", "evaluate", program_.path("lengths"), "--min-tokens", "64"}).code, 2);
+  }
+
   void loss_by_position() {
     const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--by-position"});
     QVERIFY2(text.code == 0, qPrintable(text.err));
@@ -100,6 +123,75 @@ class EvaluateCliTest : public QObject {
     QCOMPARE(evaluate({"--domains", "code,prose", "--tokens", "128"}).json()["losses"][0]["domain"].get<std::string>(), "code");
     // One sequence has no standard error.
     QVERIFY(evaluate({"--tokens", "64"}).json()["losses"][0]["standard_error"].is_null());
+  }
+
+  /// The checkpoints that a run kept by shares are found by the same shares, of a number of steps that no share divides; two tasks as they
+  /// ship, their means and what three checkpoints say of them.
+  void shipped_tasks_over_checkpoints() {
+    program_.train("odd", {"training.steps=41", "training.keep_checkpoints=[0.9,0.95]"});
+    write_tasks();
+    const QStringList call{"evaluate", program_.path("odd"),   "--task",        "arc-easy,boolq",
+                           "--data",   program_.path("tasks"), "--checkpoints", "90%,95%,100%"};
+    const nlohmann::json json = program_.run(QStringList{"-q", "--json"} + call).json();
+    QCOMPARE(json["results"].size(), size_t(6));
+    std::vector<int64_t> steps;
+    for (const auto& average : json["averages"]) steps.push_back(average["step"]);
+    QCOMPARE(steps, (std::vector<int64_t>{37, 39, 41}));
+    const auto value = [&](size_t result, const char* metric) {
+      for (const auto& score : json["results"][result]["scores"])
+        if (score["metric"] == metric) return score["value"].get<double>();
+      return std::nan("");
+    };
+    for (size_t i = 0; i < 3; ++i) {
+      QCOMPARE(json["results"][i]["key"]["task"].get<std::string>(), "arc-easy");
+      QCOMPARE(json["results"][i]["items"].size(), size_t(12));
+      QVERIFY(json["results"][i]["partial"] == false && json["results"][3 + i]["chance"] == 0.75);  // nine of twelve answers are yes
+      QVERIFY(std::abs(json["averages"][i]["average"].get<double>() - (value(i, "acc_norm") + value(3 + i, "acc")) / 2) < 1e-12);
+    }
+    const nlohmann::json& over = json["over_checkpoints"];
+    QCOMPARE(over.size(), size_t(3));
+    QVERIFY(over[0]["task"] == "arc-easy" && over[0]["metric"] == "acc_norm" && over[1]["task"] == "boolq" && !over[2].contains("task"));
+    double mean = 0, squares = 0;
+    for (const auto& average : json["averages"]) mean += average["average"].get<double>() / 3;
+    for (const auto& average : json["averages"]) squares += std::pow(average["average"].get<double>() - mean, 2);
+    const double error = std::sqrt(squares / 2 / 3);
+    QVERIFY(std::abs(over[2]["mean"].get<double>() - mean) < 1e-12);
+    QVERIFY(std::abs(over[2]["standard_error"].get<double>() - error) < 1e-12);
+    QVERIFY(std::abs(over[2]["interval_95"][1].get<double>() - mean - 4.302653 * error) < 1e-6);
+
+    const auto text = program_.run(QStringList{"-q"} + call);  // nothing is computed again
+    QVERIFY2(text.code == 0, qPrintable(text.err));
+    for (const char* words :
+         {"average of 2 tasks at step 37: ", "Over 3 checkpoints", "sample deviation", "standard error", "95 % interval"})
+      QVERIFY2(text.out.contains(words), qPrintable(text.out));
+
+    const auto one = program_.run(
+        {"-q", "--json", "evaluate", program_.path("odd"), "--task", "boolq", "--data", program_.path("tasks"), "--limit", "1"});
+    QVERIFY(one.json()["results"][0]["partial"] == true && one.json()["results"][0]["chance"] == 0.75);  // of the whole file
+    QVERIFY(QFile::exists(program_.path("odd/tasks/boolq-step-41.json")));
+    QVERIFY(QFile::exists(program_.path("odd/tasks/boolq-step-41-limit-1.json")));
+  }
+
+  void refused_tasks_leave_nothing_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<QString>("says");
+    const auto row = [](const QStringList& arguments, const char* says) {
+      QTest::newRow(qPrintable(arguments.join(' '))) << arguments << says;
+    };
+    row({"--task", "mqar"}, "is read by the tokenizer symbols:8192");
+    row({"--task", "arc-easy"}, "needs --data");
+    row({"--task", "parity", "--checkpoints", "100%", "--checkpoint", "8"}, "--checkpoints and --checkpoint were both given");
+    row({"--task", "parity", "--checkpoints", "5.5"}, "is no step and no share such as 90%");
+    row({"--task", "parity", "--checkpoints", "90%"}, "--checkpoints 90% is step 11: ");
+  }
+  void refused_tasks_leave_nothing() {
+    QFETCH(QStringList, arguments);
+    QFETCH(QString, says);
+    const QByteArray before = program_.contents("run");
+    const auto result = program_.run(QStringList{"-q", "evaluate", program_.path("run")} + arguments);
+    QVERIFY2(result.code == 2 && is_one_error(result) && result.err.contains(says), qPrintable(result.err + result.out));
+    QCOMPARE(program_.contents("run"), before);
+    QVERIFY(!QDir(program_.path("run/tasks")).exists());
   }
 
   void wrong_input_data() {
@@ -135,6 +227,22 @@ class EvaluateCliTest : public QObject {
   }
 
  private:
+  /// Twelve items of ARC and of BoolQ, in the form in which they are published.
+  void write_tasks() const {
+    QByteArray arc, boolq;
+    for (int i = 0; i < 12; ++i) {
+      const std::string n = std::to_string(i);
+      const nlohmann::json choices{{"text", {"rain " + n, "the hills", "a road"}}, {"label", {"A", "B", "C"}}};
+      const nlohmann::json question{{"question", "What fell for " + n + " days?"}, {"choices", choices}, {"answerKey", i % 2 ? "A" : "B"}};
+      arc += QByteArray::fromStdString(question.dump()) + "\n";
+      const nlohmann::json yes_or_no{{"passage", "Rain fell for " + n + " days."}, {"question", "did rain fall"}, {"label", i % 4 ? 1 : 0}};
+      boolq += QByteArray::fromStdString(yes_or_no.dump()) + "\n";
+    }
+    QDir().mkpath(program_.path("tasks"));
+    program_.write("tasks/arc-easy.jsonl", arc);
+    program_.write("tasks/boolq.jsonl", boolq);
+  }
+
   Program::Result evaluate(const QStringList& arguments) const {
     const auto result = program_.run(QStringList{"-q", "--json", "evaluate", program_.path("run")} + arguments);
     if (result.code != 0) qWarning("%s", qPrintable(result.err));

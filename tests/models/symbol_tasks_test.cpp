@@ -47,7 +47,7 @@ class SymbolTasksTest : public QObject {
   }
 
   void mqar() {
-    for (const char* name : {"length-64-pairs-4", "length-64-pairs-16-vocabulary-64-random_others-1", "length-512-pairs-64"}) {
+    for (const char* name : {"length-64-pairs-4", "length-64-pairs-16-vocabulary-66-random_others-1", "length-512-pairs-64"}) {
       const SymbolDomain d = domain("mqar", name);
       const auto pairs = static_cast<size_t>(std::stoi(std::string(name).substr(std::string(name).find("pairs-") + 6)));
       check("mqar", name, [&](const SymbolExample& e) {
@@ -87,7 +87,7 @@ class SymbolTasksTest : public QObject {
     row("mad-noisy-recall", "length-128-vocabulary-32-noise_vocabulary-16-noise-0.2", 8);
     row("mad-selective-copying", "length-256-vocabulary-16-copied-16", 14);
     row("modular-arithmetic", "length-40-least-4", 5);
-    row("mqar", "length-64-pairs-4-vocabulary-64", 32);
+    row("mqar", "length-64-pairs-4-vocabulary-128", 64);
     row("parity", "length-40-least-3", 2);
   }
   void chance_is_of_the_answers() {
@@ -439,7 +439,7 @@ class SymbolTasksTest : public QObject {
 
   void mistakes_are_told() {
     for (const char* name : {"", "length", "length-", "length-x", "64", "length-64-length-64", "lenth-64", "length-64-", "length--64",
-                             "length-63-pairs-4", "length-64-pairs-17", "length-64-pairs-4-vocabulary-8", "pairs-0", "power-100"})
+                             "length-63-pairs-4", "length-64-pairs-17", "length-64-pairs-4-vocabulary-8", "length-64-pairs-4-vocabulary-64", "length-512-pairs-4-vocabulary-64", "pairs-0", "power-100"})
       QVERIFY_THROWS_EXCEPTION(UsageError, domain("mqar", name));
     QVERIFY_THROWS_EXCEPTION(UsageError, symbol_task("mqra"));
     QVERIFY_THROWS_EXCEPTION(UsageError, domain("a5", "length-8-moved-2"));
