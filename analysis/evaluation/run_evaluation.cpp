@@ -4,36 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/training/training_run.h"
-#include "models/training/plan.h"
+#include "analysis/evaluation/evaluation_input.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
 namespace {
-
-Corpus corpus_of(const LoadedModel& loaded, const RunEvaluationOptions& options, const EvaluationProgress& progress) {
-  Corpus corpus = Corpus::open(options.corpus.empty() ? loaded.config.data.corpus : options.corpus, progress.message);
-  if (options.corpus.empty() && corpus.hash() != loaded.corpus_hash)
-    throw DataError("corpus " + corpus.name() + " has changed since the run began (" + corpus.hash().substr(0, 12) + ", expected " +
-                    loaded.corpus_hash.substr(0, 12) + "); name it with --corpus to evaluate on it as it is now");
-  return corpus;
-}
-
-std::vector<std::string> domains_of(const RunConfig& config, const RunEvaluationOptions& options, const Corpus& corpus) {
-  for (const std::string& domain : options.domains)
-    if (!corpus.has_domain(domain)) throw UsageError("--domains: " + corpus.missing_domain(domain));
-  if (!options.domains.empty()) return options.domains;
-  std::vector<std::string> domains;
-  if (corpus.name() == config.data.corpus || !config.data.task.empty()) {
-    domains = config.data.train;
-    domains.insert(domains.end(), config.data.ood.begin(), config.data.ood.end());
-    return domains;
-  }
-  for (const DomainInfo& info : corpus.domains())
-    if (info.documents.contains(to_string(options.split))) domains.push_back(info.name);
-  if (domains.empty()) throw DataError("corpus \"" + corpus.name() + "\" has no " + to_string(options.split) + " text");
-  return domains;
-}
 
 FrozenText text_of(const RunConfig& config, const RunEvaluationOptions& options) {
   FrozenText text{options.split, options.length > 0 ? options.length : config.data.sequence_length, 0,
@@ -45,17 +20,6 @@ FrozenText text_of(const RunConfig& config, const RunEvaluationOptions& options)
   return text;
 }
 
-/// The weights lie there already.
-void require_memory(LoadedModel& loaded, int64_t length) {
-  const Device device = loaded.model->arena().device();
-  const int64_t planned = planned_evaluation_bytes(loaded.config, loaded.rows(), device.engine, length);
-  const int64_t needed = planned - loaded.model->arena().used(), available = device_memory(device).available;
-  if (needed > available)
-    throw DeviceError("evaluating sequences of " + std::to_string(length) + " tokens needs " + std::to_string((needed >> 20) + 1) +
-                      " MiB of memory on " + to_string(device) + ", " + std::to_string(available >> 20) +
-                      " MiB are available; reduce --length or choose another --device");
-}
-
 }  // namespace
 
 RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEvaluationOptions& options,
@@ -64,13 +28,13 @@ RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEval
   const RunConfig& config = loaded.config;
   InferenceModel& model = *loaded.model;
   const FrozenText text = text_of(config, options);
-  require_memory(loaded, text.length);
+  require_evaluation_memory(loaded, text.length);
   const bool on_text = config.data.task.empty();
   if (!on_text && !options.corpus.empty())
     throw UsageError("--corpus: the run was trained on the task " + config.data.task + ", not on text");
-  const Corpus corpus = on_text ? corpus_of(loaded, options, progress) : Corpus::generated(config.data.task, loaded.corpus_hash);
+  const Corpus corpus = on_text ? evaluation_corpus(loaded, options, progress) : Corpus::generated(config.data.task, loaded.corpus_hash);
   std::vector<FrozenBatch> batches;
-  for (const std::string& domain : on_text || options.domains.empty() ? domains_of(config, options, corpus) : options.domains)
+  for (const std::string& domain : on_text || options.domains.empty() ? evaluation_domains(config, options, corpus) : options.domains)
     batches.push_back(on_text ? frozen_batch(corpus, domain, text, *loaded.tokenizer)
                               : task_batch(config.data.task, domain, {text.split, options.length, text.sequences}));
 
