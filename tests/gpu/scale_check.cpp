@@ -67,10 +67,11 @@ struct System {
   json architecture;
 };
 
-json architecture_of_preset(const std::string& name) {
+json read_preset(const std::string& name) {
   std::ifstream file(resource_folder() / "presets" / (name + ".json"));
-  return json::parse(file).at("architecture");
+  return json::parse(file);
 }
+json architecture_of_preset(const std::string& name) { return read_preset(name).at("architecture"); }
 
 System system_of(const std::string& preset, const std::string& name, const json& settings) {
   json architecture = architecture_of_preset(preset);
@@ -89,13 +90,14 @@ std::vector<System> variants() {
           system_of("avey-10m", "avey with attention", {{"processor", "attention"}, {"heads", 4}, {"position", "rotary"}})};
 }
 
-/// Every preset of a size, under the name of its system.
+/// Every preset of a size that trains on text, under the name of its system; those of generated tasks are some of the same models.
 std::vector<System> systems(const std::string& size) {
   std::vector<System> all;
   for (const auto& entry : std::filesystem::directory_iterator(resource_folder() / "presets")) {
     const std::string stem = entry.path().stem().string(), ending = "-" + size;
     if (stem.size() <= ending.size() || stem.compare(stem.size() - ending.size(), ending.size(), ending) != 0) continue;
-    all.push_back({stem.substr(0, stem.size() - ending.size()), architecture_of_preset(stem)});
+    if (const json preset = read_preset(stem); !preset.at("data").contains("task"))
+      all.push_back({stem.substr(0, stem.size() - ending.size()), preset.at("architecture")});
   }
   std::sort(all.begin(), all.end(), [](const System& a, const System& b) { return a.name < b.name; });
   return all;
