@@ -90,8 +90,10 @@ def adamw(size, batch_tokens, rate, warmup):
             "epsilon": 1e-12, "seed": 11, **OBSERVED}
 
 
-FINEWEB_NOTE = ("Corpus: JSON lines made of FineWeb's sample-100BT, in a folder named fineweb (saccade corpus import fineweb fineweb). Differs: "
-                "a tokenizer of 50 304 pieces trained here for p50k_base, which is padded to that; validation and test documents are held "
+FINEWEB_NOTE = ("Corpus: FineWeb's sample-100BT, its Parquet files (or JSON lines made of them, in a Saccade without Arrow) in a folder named "
+                "fineweb: saccade corpus import fineweb fineweb. Another corpus that was imported: data.corpus and data.train. Tokenizer: the "
+                "paper has p50k_base, padded to 50 304; with its rank file set data.tokenizer=p50k_base.tiktoken and "
+                "data.vocabulary_multiple=128, else one of as many pieces is trained here. Differs: validation and test documents are held "
                 "back, so slightly fewer are trained on; step n has the rate of the end of the step, the released code that of its beginning.")
 baselines = {
     "transformer-pp": ("Transformer++", 0.1,
