@@ -12,8 +12,10 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// FLOPs of all runs of a study, without timing anything.
-double flops_of(const std::string& name) { return plan_study(view_study(load_study(find_study(name)), {}), {.measure = false}).flops; }
+StudyView view_of(const std::string& name) { return view_study(load_study(find_study(name)), {}); }
+/// Without timing anything.
+StudyPlan plan_of(const std::string& name) { return plan_study(view_of(name), {.measure = false}); }
+double flops_of(const std::string& name) { return plan_of(name).flops; }
 
 }  // namespace
 
@@ -102,6 +104,80 @@ class ShippedStudiesTest : public QObject {
     QVERIFY2(groups.size() == 1 || study.base.at("data").contains("task"), qPrintable(data.join(", ")));
     if (groups.size() > 1) qInfo("%s", qPrintable(data.join(", ")));
     if (!name.endsWith("-paper") && name != "demo") QVERIFY(study.tuning && study.tuning->extend);
+  }
+
+  /// Sizes of the models as the paper's tables and appendices name them.
+  void sizesAreThePapers_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QList<double>>("millions");  // of the cells in turn, again and again
+    QTest::newRow("table 7: three shapes of each size")
+        << "2506.11305-table-7-paper" << QList<double>{140, 140, 140, 500, 500, 500, 1500, 1500, 1500};
+    QTest::newRow("table 9") << "2506.11305-table-9-paper" << QList<double>{153};
+    QTest::newRow("table 10") << "2506.11305-table-10-paper" << QList<double>{153};
+    QTest::newRow("table 11") << "2506.11305-table-11-paper"
+                              << QList<double>{152, 144, 168, 153, 488, 0, 0, 496, 1500, 1500, 1500, 1520};  // table 13 has the small ones
+    QTest::newRow("table 12, all features") << "2506.11305-table-12-paper" << QList<double>{153, 0, 0, 0, 0, 0, 0};  // others have fewer
+  }
+  void sizesAreThePapers() {
+    QFETCH(QString, name);
+    QFETCH(QList<double>, millions);
+    const StudyPlan plan = plan_of(name.toStdString());
+    QCOMPARE(static_cast<qsizetype>(plan.cells.size()) % millions.size(), 0);
+    for (size_t i = 0; i < plan.cells.size(); ++i) {
+      const double stated = 1e6 * millions[static_cast<qsizetype>(i) % millions.size()];
+      const auto there = static_cast<double>(plan.cells[i].parameters);
+      QVERIFY2(stated == 0 || std::abs(there / stated - 1) < 0.05,
+               qPrintable(QString("%1: %2").arg(plan.cells[i].name.c_str()).arg(there)));
+    }
+  }
+
+  /// Table 8 has 69 models: for each length and split all odd numbers of splits, up to 15 and to what a sequence has before its last one.
+  void everySplitThatIsReadIsThere() {
+    for (const auto& [name, least] : std::vector<std::pair<std::string, size_t>>{
+             {"2506.11305-table-8-paper", 69}, {"2506.11305-table-8-10m", 17}, {"2506.11305-table-8-tiny", 8}}) {
+      std::set<std::array<int64_t, 3>> models;
+      for (const WantedRun& wanted : view_of(name).wanted) {
+        const Json& a = wanted.run.config.architecture;
+        const int64_t length = wanted.run.config.data.sequence_length, split = a.at("split"), splits = a.at("top_k");
+        QVERIFY2(splits < length / split && splits % 2 == 1 && splits <= 15, wanted.name.c_str());
+        models.insert({length, split, splits});
+      }
+      QCOMPARE(models.size(), least);
+    }
+  }
+
+  /// Table 11: rates by model and size, 2, 7 and 20 G tokens, and one batch for all.
+  void scalingHasThePapersRates() {
+    const std::map<std::string, std::array<double, 3>> rates{{"transformer-pp", {3e-3, 1.5e-3, 1.25e-3}},
+                                                             {"mamba1", {1e-3, 1e-3, 1e-3}},
+                                                             {"rwkv7", {3e-3, 1.5e-3, 1.25e-3}},
+                                                             {"avey", {1e-3, 1e-3, 1e-3}}};
+    const std::map<std::string, std::pair<size_t, double>> sizes{{"small", {0, 2e9}}, {"medium", {1, 7e9}}, {"large", {2, 20e9}}};
+    for (const WantedRun& wanted : view_of("2506.11305-table-11-paper").wanted) {
+      const std::string cell = wanted.name.substr(0, wanted.name.find("_seed"));
+      const size_t dash = cell.rfind('-');
+      const std::string model = cell.substr(0, dash), size = cell.substr(dash + 1);
+      QVERIFY2(rates.contains(model) && sizes.contains(size), wanted.name.c_str());
+      const auto& [column, tokens] = sizes.at(size);
+      const TrainingConfig& training = wanted.run.config.training;
+      QCOMPARE(training.learning_rate, rates.at(model).at(column));
+      QCOMPARE(training.batch_tokens, int64_t{524288});
+      QVERIFY(std::abs(static_cast<double>(training.steps * training.batch_tokens) / tokens - 1) < 0.001);
+    }
+  }
+
+  /// arXiv:2312.04927, figure 2: four widths; batches of 512 examples up to 128 tokens, 256 of 256 and 128 of 512, for 64 epochs at most.
+  void recallHasThePapersBatches() {
+    std::set<int64_t> widths;
+    const std::map<int64_t, int64_t> examples{{64, 512}, {128, 512}, {256, 256}, {512, 128}};
+    for (const WantedRun& wanted : view_of("2312.04927-figure-2-10m").wanted) {
+      const RunConfig& config = wanted.run.config;
+      const int64_t batch = config.training.batch_tokens / config.data.sequence_length;
+      widths.insert(config.architecture.at("width").get<int64_t>());
+      QCOMPARE(batch, examples.at(config.data.sequence_length));
+      if (config.data.sequence_length != 128) QCOMPARE(config.training.steps * batch, int64_t{64 * 100'000});
+    }
+    QCOMPARE(widths, (std::set<int64_t>{64, 128, 256, 512}));
   }
 
   void everyRowHasItsScales() {
