@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/evaluation/evaluation_input.h"
+#include "analysis/evaluation/stepwise_evaluation.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -22,8 +23,13 @@ FrozenText text_of(const RunConfig& config, const RunEvaluationOptions& options)
 
 }  // namespace
 
-RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEvaluationOptions& options,
-                           const EvaluationProgress& progress) {
+namespace {
+
+/// `also` is told every batch with what one pass lost on it.
+using Also = std::function<void(LoadedModel& loaded, EvaluationPass& pass, const FrozenBatch& batch, const Evaluation& one_pass)>;
+
+RunEvaluation evaluate(const std::filesystem::path& directory, const RunEvaluationOptions& options, const EvaluationProgress& progress,
+                       const Also& also) {
   LoadedModel loaded = load_model(directory, options.checkpoint, options.device);
   const RunConfig& config = loaded.config;
   InferenceModel& model = *loaded.model;
@@ -58,10 +64,28 @@ RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEval
       if (progress.done) progress.done(share * (before + part), batch.domain);
     };
     Evaluation result = pass.evaluate(batch, tell);
+    if (also) also(loaded, pass, batch, result);
     const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
     evaluation.domains.push_back({batch.domain, is_ood(config.data, batch.domain), batch.sequences, targets, std::move(result)});
   }
   return evaluation;
+}
+
+}  // namespace
+
+RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEvaluationOptions& options,
+                           const EvaluationProgress& progress) {
+  return evaluate(directory, options, progress, {});
+}
+
+BothReadings evaluate_readings(const std::filesystem::path& directory, const RunEvaluationOptions& options,
+                               const EvaluationProgress& progress) {
+  BothReadings both;
+  both.one_pass = evaluate(directory, options, progress,
+                           [&](LoadedModel& loaded, EvaluationPass& pass, const FrozenBatch& batch, const Evaluation& one_pass) {
+                             both.stepwise.push_back(stepwise_evaluation(loaded, pass, batch, one_pass, progress));
+                           });
+  return both;
 }
 
 SequenceLosses sequence_losses(const RunEvaluation& evaluation) { return parse_sequence_losses(to_json(evaluation), "the evaluation"); }

@@ -34,6 +34,23 @@ struct EvaluationProgress {
 RunEvaluation evaluate_run(const std::filesystem::path& directory, const RunEvaluationOptions& options,
                            const EvaluationProgress& progress = {});
 
+/// A domain read token by token, as generation reads: the loss of each target from a state that has seen no token behind it. For a causal
+/// model that is one pass, up to rounding; Avey's ranker with `ranker_query` split sees in one pass the whole split (arXiv:2506.11305,
+/// section 3.1), its own targets among it.
+struct StepwiseEvaluation {
+  double loss = 0, standard_error = 0;  ///< nats per token, over the sequences
+  double price = 0, price_error = 0;    ///< `loss` less that of one pass: the price of looking ahead, sequence by sequence
+  std::vector<double> by_sequence;      ///< means of each
+};
+struct BothReadings {
+  RunEvaluation one_pass;
+  std::vector<StepwiseEvaluation> stepwise;  ///< of each of its domains
+};
+/// Evaluates as evaluate_run does, and by decoding the same sequences token by token. Throws what evaluate_run throws, UsageError also
+/// where the model does not decode.
+BothReadings evaluate_readings(const std::filesystem::path& directory, const RunEvaluationOptions& options,
+                               const EvaluationProgress& progress = {});
+
 /// Several runs on the same sequences.
 struct PairedEvaluation {
   std::vector<RunEvaluation> runs;

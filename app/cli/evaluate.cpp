@@ -3,7 +3,9 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/comparison/look_ahead.h"
 #include "analysis/evaluation/run_evaluation.h"
+#include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
 #include "app/cli/evaluate_lengths.h"
@@ -21,6 +23,7 @@ struct Options {
   std::string split = "validation";
   double paired_error = 0.005;
   bool by_position = false;
+  std::string reading = "one_pass";
   RunEvaluationOptions evaluation;
   int64_t min_tokens = 0;
   TaskCommand tasks;
@@ -91,6 +94,27 @@ std::string heading(const std::string& run, const RunEvaluation& e) {
          std::to_string(e.length) + " tokens" + (e.packing == Packing::document ? ", one document each" : "") + "\n";
 }
 
+/// Which reading a loss is of, where that makes a difference.
+void describe_reading(const std::string& run, const std::string& reading, nlohmann::json& json, std::string& text) {
+  const std::string why = looks_ahead(Run(run).info().config);
+  if (why.empty() && reading == "one_pass") return;
+  json["reading"] = reading;
+  if (!why.empty()) json["looks_ahead"] = why;
+  text += (reading == "one_pass" ? "read in one pass" : "read in one pass, and token by token as generation reads") +
+          std::string(why.empty() ? "" : ": " + why) + "\n";
+}
+
+std::string readings_table(const BothReadings& both) {
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < both.stepwise.size(); ++i) {
+    const StepwiseEvaluation& d = both.stepwise[i];
+    rows.push_back({both.one_pass.domains[i].domain, number(both.one_pass.domains[i].result.loss, 4), number(d.loss, 4),
+                    number(d.standard_error, 4), number(d.price, 4), number(d.price_error, 4)});
+  }
+  return "\nthe price of looking ahead: what token by token loses more than in one pass\n" +
+         table({"domain", "one pass (nats)", "stepwise", "± standard error", "price", "± standard error"}, rows);
+}
+
 std::string loss_table(const RunEvaluation& e) {
   std::vector<std::vector<std::string>> rows;
   for (const DomainEvaluation& d : e.domains)
@@ -139,9 +163,33 @@ int run_pairs(const Options& options) {
   return 0;
 }
 
+int run_one(const Options& options) {
+  Progress bar("evaluate");
+  const std::string& run = options.runs.front();
+  const bool stepwise = options.reading == "stepwise";
+  BothReadings both;
+  if (stepwise)
+    both = evaluate_readings(run, options.evaluation, progress_of(bar));
+  else
+    both.one_pass = evaluate_run(run, options.evaluation, progress_of(bar));
+  nlohmann::json json = described(run, both.one_pass);
+  std::string text = heading(run, both.one_pass);
+  describe_reading(run, options.reading, json, text);
+  for (size_t i = 0; i < both.stepwise.size(); ++i)
+    json["losses"][i]["stepwise"] = {{"loss", both.stepwise[i].loss},
+                                     {"standard_error", both.stepwise[i].standard_error},
+                                     {"price_of_looking_ahead", both.stepwise[i].price},
+                                     {"price_standard_error", both.stepwise[i].price_error}};
+  text += loss_table(both.one_pass) + (stepwise ? readings_table(both) : "") + (options.by_position ? position_table(both.one_pass) : "");
+  print_result(json, text);
+  return 0;
+}
+
 int run(Options options) {
   for (const std::string& directory : options.runs) require_checkpoint(directory, options.evaluation.checkpoint);
   options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
+  if (options.reading == "stepwise" && (!options.tasks.tasks.empty() || !options.tasks.lengths.empty() || options.runs.size() > 1))
+    throw UsageError("--reading stepwise evaluates one RUN, without --task and --lengths");
   if (!options.tasks.tasks.empty()) {
     if (options.runs.size() > 1) throw UsageError("--task scores one RUN at a time");
     options.tasks.run = options.runs.front();
@@ -154,11 +202,7 @@ int run(Options options) {
     return evaluate_over_lengths(options.runs, options.evaluation, {options.tasks.lengths, options.min_tokens});
   if (options.min_tokens > 0) throw UsageError("--min-tokens goes with --lengths");
   if (options.runs.size() > 1) return run_pairs(options);
-  Progress bar("evaluate");
-  const RunEvaluation e = evaluate_run(options.runs.front(), options.evaluation, progress_of(bar));
-  print_result(described(options.runs.front(), e),
-               heading(options.runs.front(), e) + loss_table(e) + (options.by_position ? position_table(e) : ""));
-  return 0;
+  return run_one(options);
 }
 
 void declare_tasks(CLI::App& app, TaskCommand& o) {
@@ -257,6 +301,11 @@ const RegisterCommand command{
            ->check(CLI::PositiveNumber)
            ->capture_default_str();
        app.add_flag("--by-position", o->by_position, "Also the mean loss over positions 0, 1, 2 to 3, 4 to 7 and so on in a sequence");
+       app.add_option("--reading", o->reading,
+                      "one_pass: a forward over each sequence, as while training; stepwise: also token by token as generation reads, which "
+                      "loses more where a model looks ahead (Avey), with the difference")
+           ->check(CLI::IsMember({"one_pass", "stepwise"}))
+           ->capture_default_str();
        app.add_option("--device", o->evaluation.device, "cpu, cuda:N or auto (default: the run's)");
        declare_tasks(app, o->tasks);
        return [o] { return run(*o); };

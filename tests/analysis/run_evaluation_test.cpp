@@ -118,6 +118,35 @@ class RunEvaluationTest : public QObject {
     QVERIFY(!fs::exists(run_ / "evaluations"));
   }
 
+  /// A causal model loses the same in both readings; Avey, whose ranker sees a whole split in one pass, what decoding gives the targets.
+  void token_by_token() {
+    const BothReadings causal = evaluate_readings(run_, {.tokens = 256});
+    QCOMPARE(causal.stepwise.size(), size_t{2});
+    for (size_t i = 0; i < 2; ++i) {
+      QVERIFY(std::abs(causal.stepwise[i].price) < 1e-5);
+      QCOMPARE(causal.stepwise[i].price, causal.stepwise[i].loss - causal.one_pass.domains[i].result.loss);
+    }
+    const fs::path directory = folder_.filePath("avey").toStdString();
+    QCOMPARE(work_on(directory, tiny_config("avey")).state, RunState::finished);
+    const BothReadings both = evaluate_readings(directory, {.domains = {"prose"}, .tokens = 128});
+    QCOMPARE(both.one_pass.domains[0].result.loss, evaluate_run(directory, {.domains = {"prose"}, .tokens = 128}).domains[0].result.loss);
+    LoadedModel loaded = load_model(directory);
+    const FrozenBatch batch = frozen_batch(Corpus::open("tiny"), "prose", {Split::validation, 64, 2}, *loaded.tokenizer);
+    double sum = 0;
+    for (size_t s = 0; s < 2; ++s) {
+      Decoder decoder(*loaded.model, 64);
+      for (size_t t = 64 * s; t < 64 * (s + 1); ++t) {
+        decoder.feed({&batch.tokens[t], 1});
+        const std::vector<double> logits = decoder.logits();
+        double total = 0;
+        for (const double logit : logits) total += std::exp(logit);
+        sum += std::log(total) - logits[static_cast<size_t>(batch.targets[t])];
+      }
+    }
+    QVERIFY(std::abs(both.stepwise[0].loss - sum / 128) < 1e-5);
+    QVERIFY(std::abs(both.stepwise[0].price) > 1e-6 && both.stepwise[0].price_error > 0);
+  }
+
   void an_earlier_checkpoint() {
     const RunEvaluation e = evaluate_run(run_, {.checkpoint = 8});
     QCOMPARE(e.step, int64_t{8});

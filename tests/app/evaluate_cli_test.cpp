@@ -109,6 +109,19 @@ class EvaluateCliTest : public QObject {
     QCOMPARE(program_.run({"-q", "evaluate", program_.path("lengths"), "--min-tokens", "64"}).code, 2);
   }
 
+  void token_by_token() {
+    const nlohmann::json json = evaluate({"--tokens", "256", "--reading", "stepwise"}).json();
+    QCOMPARE(json["reading"].get<std::string>(), "stepwise");
+    for (const auto& loss : json["losses"]) {
+      const nlohmann::json& stepwise = loss["stepwise"];
+      QVERIFY(std::abs(stepwise["loss"].get<double>() - loss["loss"].get<double>()) < 1e-4);  // a causal model
+      QVERIFY(stepwise.contains("price_of_looking_ahead"));
+    }
+    const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--tokens", "128", "--reading", "stepwise"});
+    QVERIFY2(text.out.contains("the price of looking ahead"), qPrintable(text.err + text.out));
+    QCOMPARE(program_.run({"-q", "evaluate", program_.path("run"), "--lengths", "64", "--reading", "stepwise"}).code, 2);
+  }
+
   void loss_by_position() {
     const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--by-position"});
     QVERIFY2(text.code == 0, qPrintable(text.err));
