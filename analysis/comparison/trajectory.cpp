@@ -6,6 +6,7 @@
 #include "analysis/comparison/branches.h"
 #include "analysis/comparison/comparison.h"
 #include "analysis/comparison/groups.h"
+#include "analysis/comparison/training_loss.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -51,6 +52,20 @@ Series smoothed_training_loss(const Run& run, const Series& at, double window) {
     smoothed.value.push_back(sum / weight);
   }
   return smoothed;
+}
+
+/// The mean of the training loss of the steps in [first, last]; of the last one before `last` where there is none. Stretches of thinned
+/// runs count where they end. NaN where nothing was trained on up to then.
+double training_loss_between(const TrainingLosses& train, double first, double last) {
+  const auto end = std::upper_bound(train.step.begin(), train.step.end(), last);
+  if (end == train.step.begin()) return std::nan("");
+  const auto begin = std::min(std::lower_bound(train.step.begin(), train.step.end(), first), end - 1);
+  double sum = 0, weight = 0;
+  for (auto k = begin - train.step.begin(); k < end - train.step.begin(); ++k) {
+    const auto i = static_cast<size_t>(k);
+    sum += train.weight[i] * train.loss[i], weight += train.weight[i];
+  }
+  return sum / weight;
 }
 
 /// As `mean`, each domain by its tokens in training; without values where these are not recorded.
@@ -116,6 +131,30 @@ Trajectory trajectory(const Run& run, const std::string& domain, const Pretraini
     t.pretraining.push_back(inside.value[i]);
     t.ood.push_back(outside->value[j]);
     t.step.push_back(inside.step[i]);
+  }
+  return t;
+}
+
+double final_training_loss(const Run& run) {
+  const TrainingLosses train = training_losses(run);
+  if (train.step.empty()) return std::nan("");
+  const double last = train.step.back();
+  return training_loss_between(train, last - std::floor(0.01 * last) + 1, last);
+}
+
+Trajectory held_back_trajectory(const Run& run) {
+  Trajectory t;
+  const Series* held_back = run.find("validation/loss");
+  if (!held_back) return t;
+  const TrainingLosses train = training_losses(run);
+  const double reach = 0.005 * static_cast<double>(run.info().steps);
+  for (size_t i = 0; i < held_back->step.size(); ++i) {
+    const double step = held_back->step[i], loss = held_back->value[i];
+    const double training = training_loss_between(train, step - reach, step + reach);
+    if (!std::isfinite(training) || !std::isfinite(loss)) continue;
+    t.pretraining.push_back(training);
+    t.ood.push_back(loss);
+    t.step.push_back(step);
   }
   return t;
 }

@@ -9,6 +9,7 @@
 
 #include "analysis/comparison/power_law.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/comparison/training_loss.h"
 #include "analysis/figures/palette.h"
 #include "analysis/runs/layers.h"
 
@@ -126,7 +127,8 @@ double run_number(const Run& run, const std::string& name) {
   if (name == "validation") return last_of(run, "validation/loss");
   if (name == "ood") return last_of(run, "ood/loss");
   if (name == "gap") return last_of(run, "ood/loss") - last_of(run, "validation/loss");
-  if (name == "perplexity") return std::exp(last_of(run, "validation/loss"));
+  if (name == "perplexity") return std::exp(final_training_loss(run));
+  if (name == "validation_perplexity") return std::exp(last_of(run, "validation/loss"));
   if (name == "entropy") return mean_over_layers(run, "entropy_normalized");
   if (name == "tokens_per_second") return run.tokens_per_second();
   const Series* steps = run.find("train/loss");
@@ -134,6 +136,7 @@ double run_number(const Run& run, const std::string& name) {
     return steps && !(steps->*column).empty() ? (steps->*column).back() : kNothing;
   };
   if (name == "tokens") return last_step(&Series::tokens);
+  if (name == "tokens_times_parameters") return last_step(&Series::tokens) * static_cast<double>(info.parameters);
   if (name == "flops") return last_step(&Series::flops);
   if (name == "seconds") return last_step(&Series::seconds);
   if (name.find('.') != std::string::npos) return setting_of(run, name);
@@ -145,6 +148,9 @@ std::string number_title(const std::string& name) {
                                                         {"ood", "OOD loss (nats)"},
                                                         {"gap", "OOD loss − validation loss (nats)"},
                                                         {"tokens", "training tokens"},
+                                                        {"tokens_times_parameters", "training tokens × parameters"},
+                                                        {"perplexity", "training perplexity, last 1 % of steps"},
+                                                        {"validation_perplexity", "validation perplexity"},
                                                         {"flops", "training FLOPs"},
                                                         {"seconds", "training time (s)"},
                                                         {"tokens_per_second", "tokens/s"},
@@ -177,7 +183,7 @@ namespace {
 /// A setting, or what was spent: one number leads to the next. Of two things that came out, neither does.
 bool leads(const std::string& against) {
   return against.find('.') != std::string::npos || against == "parameters" || against == "flops" || against == "tokens" ||
-         against == "seconds";
+         against == "tokens_times_parameters" || against == "seconds";
 }
 
 /// Each group by itself, with its own name, shade and marker.

@@ -6,8 +6,10 @@
 
 namespace saccade {
 
-/// A number of a run by its name: a setting (architecture.window), parameters, tokens, flops, seconds, tokens_per_second, validation, ood,
-/// gap, entropy (mean of the layers, normalised), perplexity, or a series (its last value). NaN where the run has none.
+/// A number of a run by its name: a setting (architecture.window), parameters, tokens, tokens_times_parameters (what arXiv:2506.11305,
+/// appendix J, takes for compute), flops, seconds, tokens_per_second, validation, ood, gap, entropy (mean of the layers, normalised),
+/// perplexity (of the training loss of the last 1 % of steps, final_training_loss()), validation_perplexity, or a series (its last value).
+/// NaN where the run has none.
 double run_number(const Run& run, const std::string& name);
 /// What an axis calls it, with the unit: "OOD loss (nats)".
 std::string number_title(const std::string& name);

@@ -6,7 +6,9 @@
 
 #include "analysis/comparison/branches.h"
 #include "analysis/comparison/comparison.h"
+#include "analysis/comparison/training_loss.h"
 #include "analysis/figures/figure.h"
+#include "analysis/figures/held_back.h"
 #include "analysis/figures/line.h"
 #include "analysis/figures/palette.h"
 #include "analysis/runs/layers.h"
@@ -291,6 +293,32 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
     figure.vertical_line = at_loss;
     figure.vertical_label = text.data();
   }
+  figure.provenance = provenance(drawn);
+  return figure;
+}
+
+Figure held_back_figure(const DrawnSet& drawn) {
+  Figure figure{.id = "held-back-against-training", .title = "Loss on held-back text against training loss"};
+  figure.x = {"training loss, mean of 1 % of the steps (nats)", false, true, {}};
+  figure.y = {"loss on held-back text of the training domains (nats)", false, false, {}};
+  RunSet all;
+  for (const DrawnRuns& each : drawn) all.insert(all.end(), each.seeds.begin(), each.seeds.end());
+  const TrunksAndBranches trunks(all);
+  const RunSet& own = trunks.runs();
+  for (const DrawnRuns& each : drawn) {
+    std::vector<Trajectory> measured;
+    for (const Run* run : each.seeds)
+      if (std::find(own.begin(), own.end(), run) != own.end())  // branches of others would begin at the end of their run
+        if (Trajectory t = held_back_trajectory(*run); !t.step.empty()) measured.push_back(std::move(t));
+    if (measured.empty()) continue;
+    Trajectory t = mean_trajectory(measured);
+    if (t.step.empty()) continue;
+    const std::string label = each.seeds.size() > 1 ? each.label + ", mean of " + std::to_string(measured.size()) : each.label;
+    Curve curve{label, std::move(t.pretraining), std::move(t.ood), each.colour, each.dash, each.marker};
+    curve.sparse = drawn.size() > 12;
+    figure.curves.push_back(std::move(curve));
+  }
+  figure.identity_line = true;
   figure.provenance = provenance(drawn);
   return figure;
 }
