@@ -36,19 +36,15 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   return mean(values);
 }
 
-/// What the study says that made one of the seeds; without a study only the run's own rate is known.
+/// What the study says that made one of the seeds, of the value that they have; without a study only the run's own rate is known.
 Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tuning) {
-  for (const Run* run : seeds)
-    if (tuning)
-      if (const Tuning known = tuning(*run); known.state != Tuning::State::unknown) return known;
+  for (const Run* run : seeds) {
+    const Tuning known = tuning ? tuning(*run) : Tuning{};
+    if (known.state == Tuning::State::unknown) continue;
+    const json own = run->experiment().value(setting_pointer(known.setting), json());
+    return own.is_number() ? of_value(known, own.get<double>()) : known;
+  }
   return untuned(*seeds.front());
-}
-
-/// Whether the runs have the best value of a search that is done.
-bool at_best(const std::vector<const Run*>& seeds, const Tuning& tuning) {
-  return tuning.state == Tuning::State::tuned && tuning.best && std::all_of(seeds.begin(), seeds.end(), [&](const Run* run) {
-           return run->experiment().value(setting_pointer(tuning.setting), json()) == *tuning.best;
-         });
 }
 
 double spent(const Run& run, const Column Series::*column) {
@@ -240,6 +236,14 @@ std::vector<std::string> describe_tuning(const std::vector<ComparisonRow>& rows)
   return lines;
 }
 
+/// Rows of which a search is done, but that were trained with another value than it chose: of these no ranking holds.
+void warn_of_tuning(std::vector<std::string>& warnings, const std::vector<ComparisonRow>& rows) {
+  std::vector<std::string> names;
+  for (const ComparisonRow& row : rows)
+    if (row.tuning.state == Tuning::State::off_best) names.push_back(row.title);
+  if (!names.empty()) warnings.push_back(joined(names) + ": not trained at the best value of the search, so this ranks no tuned runs");
+}
+
 double trained_tokens(const Run& run) {
   const Series* steps = run.find("train/loss");
   return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
@@ -380,7 +384,7 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
     comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
     const Tuning& known = comparison.rows.back().tuning;
-    searched.insert(at_best(group.seeds, known) ? known.setting : std::string());
+    searched.insert(known.state == Tuning::State::tuned ? known.setting : std::string());
   }
   pair_with_first(comparison);
   const std::optional<double> reference = comparison.rows.front().ood_at_equal;
@@ -396,6 +400,7 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   });
   comparison.warnings = find_differences(runs, searched.size() == 1 ? *searched.begin() : std::string());
   comparison.warnings.insert(comparison.warnings.end(), unusable.begin(), unusable.end());
+  warn_of_tuning(comparison.warnings, comparison.rows);
   comparison.tuning = describe_tuning(comparison.rows);
   comparison.equality = describe_equality(comparison.rows);
   return comparison;

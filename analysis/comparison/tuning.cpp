@@ -54,6 +54,14 @@ Tuning judge_tuning(const std::string& setting, std::vector<TriedValue> tried) {
   return tuning;
 }
 
+Tuning of_value(Tuning tuning, double value) {
+  const bool judged = tuning.state == Tuning::State::tuned || tuning.state == Tuning::State::edge;
+  if (!judged || !tuning.best || *tuning.best == value) return tuning;
+  tuning.state = Tuning::State::off_best;
+  tuning.own = value;
+  return tuning;
+}
+
 double spread_of(const Tuning& tuning) {
   std::vector<double> losses;
   for (const TriedValue& each : tuning.tried)
@@ -77,6 +85,7 @@ const char* to_string(Tuning::State state) {
     case Tuning::State::untuned: return "untuned";
     case Tuning::State::edge: return "edge";
     case Tuning::State::tuned: return "tuned";
+    case Tuning::State::off_best: return "not at its best value";
   }
   return "";
 }
@@ -91,6 +100,9 @@ std::string describe(const Tuning& tuning) {
     case Tuning::State::untuned: return "untuned: one " + words_for(tuning.setting) + " only" + (values.empty() ? "" : " (" + values + ")");
     case Tuning::State::edge: return "edge: " + of + "; extend with " + plain_number(*tuning.extend);
     case Tuning::State::tuned: return "tuned: " + of;
+    case Tuning::State::off_best:
+      return "not at its best value: " + plain_number(*tuning.own) + ", the search chose " + of +
+             (tuning.extend ? ", at its edge; extend with " + plain_number(*tuning.extend) : "");
   }
   return "";
 }
@@ -104,6 +116,7 @@ nlohmann::json to_json(const Tuning& tuning) {
           {"tried", tried},
           {"best", tuning.best ? nlohmann::json(*tuning.best) : nlohmann::json()},
           {"extend", tuning.extend ? nlohmann::json(*tuning.extend) : nlohmann::json()},
+          {"own", tuning.own ? nlohmann::json(*tuning.own) : nlohmann::json()},
           {"words", describe(tuning)}};
 }
 

@@ -20,17 +20,21 @@ struct Tuning {
     open,     ///< values of the search have not ended yet
     untuned,  ///< one value only
     edge,     ///< the best value is the smallest or the largest that was tried
-    tuned     ///< the best value has neighbours on both sides that are no better
+    tuned,    ///< the best value has neighbours on both sides that are no better
+    off_best  ///< the runs have another value than the best one
   };
   State state = State::unknown;
   std::string setting;              ///< "training.learning_rate"
   std::vector<TriedValue> tried{};  ///< ascending
   std::optional<double> best{};     ///< the value with the least validation loss
   std::optional<double> extend{};   ///< at an edge: the value to try next
+  std::optional<double> own{};      ///< of State::off_best: the value that the runs have
 };
 
 /// Judges values that have all ended; their order does not matter. The value to try next continues the ratio of the last two.
 Tuning judge_tuning(const std::string& setting, std::vector<TriedValue> tried);
+/// What a search says of runs with that value: off_best where it chose another one.
+Tuning of_value(Tuning tuning, double value);
 /// A run of which only its own value is known.
 Tuning untuned(const Run& run);
 
@@ -38,8 +42,8 @@ Tuning untuned(const Run& run);
 double spread_of(const Tuning& tuning);
 
 const char* to_string(Tuning::State state);
-/// "tuned: 0.003 of 0.001, 0.003, 0.01", "edge: 0.01 of 0.003, 0.01; extend with 0.03", "untuned: one rate only (0.001)"; empty where
-/// nothing is known.
+/// "tuned: 0.003 of 0.001, 0.003, 0.01", "edge: 0.01 of 0.003, 0.01; extend with 0.03", "untuned: one rate only (0.001)", "not at its best
+/// value: 0.001, the search chose 0.003 of 0.001, 0.003, 0.01"; empty where nothing is known.
 std::string describe(const Tuning& tuning);
 nlohmann::json to_json(const Tuning& tuning);
 

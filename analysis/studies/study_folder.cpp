@@ -338,7 +338,7 @@ std::string run_folder_name(const fs::path& directory) {
   return folder.filename().string();
 }
 
-/// What each run's cell says, read anew after half a minute.
+/// What each run's cell says of the value that the run has, read anew after half a minute.
 struct KnownTunings {
   std::map<std::string, Tuning> by_run;
   std::chrono::steady_clock::time_point read;
@@ -349,7 +349,10 @@ KnownTunings tunings_of(const fs::path& study) {
   try {
     const StudyView view = view_study(study);
     for (const CellView& cell : view.views)
-      for (const size_t place : cell.wanted) known.by_run[view.wanted[place].name] = cell.tuning;
+      for (const size_t place : cell.wanted) {
+        const WantedRun& wanted = view.wanted[place];
+        known.by_run[wanted.name] = wanted.run.tuned ? of_value(cell.tuning, *wanted.run.tuned) : cell.tuning;
+      }
   } catch (const Error&) {  // a study that cannot be read says nothing
   }
   return known;

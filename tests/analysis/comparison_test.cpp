@@ -212,13 +212,33 @@ class ComparisonTest : public QObject {
     QCOMPARE(alone.tuning, (std::vector<std::string>{"Transformer++, Top-1 Chunk exact: untuned: one rate only"}));
     QVERIFY(to_text(alone).find("untuned: one rate only\n") != std::string::npos);
     const auto by_study = [&](const Run& run) {
-      return run.info().title == "Transformer++" ? judge_tuning("training.learning_rate", {{0.001, 3}, {0.004, 4}, {0.002, 2}}) : Tuning{};
+      return run.info().title == "Transformer++" ? judge_tuning("training.learning_rate", {{0.0005, 3}, {0.002, 4}, {0.001, 2}}) : Tuning{};
     };
     const Comparison one = compare(pointers_to(runs), {}, "", {}, {}, by_study);
     QCOMPARE(one.tuning.size(), size_t{3});
-    QCOMPARE(one.tuning[0], std::string("Transformer++: tuned: 0.002 of 0.001, 0.002, 0.004"));
+    QCOMPARE(one.tuning[0], std::string("Transformer++: tuned: 0.001 of 0.0005, 0.001, 0.002"));
     QCOMPARE(one.tuning[2], std::string("the search for the best rate was not as long for all (1 to 3 values)"));
-    QCOMPARE(to_json(one)["rows"][0]["tuning"]["best"], 0.002);
+    QCOMPARE(to_json(one)["rows"][0]["tuning"]["best"], 0.001);
+  }
+
+  /// Runs at another rate than their search chose are not tuned, even where all have the same wrong one.
+  void aRunOffItsBestValueIsNotTuned() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const auto inside = [](const Run&) { return judge_tuning("training.learning_rate", {{0.001, 3}, {0.004, 2}, {0.016, 4}}); };
+    const Comparison c = compare(pointers_to(runs), {}, "", {}, {}, inside);
+    const std::string words = "not at its best value: 0.001, the search chose 0.004 of 0.001, 0.004, 0.016";
+    QCOMPARE(c.rows[0].tuning.state, Tuning::State::off_best);
+    QCOMPARE(c.tuning, std::vector<std::string>{"Transformer++, Top-1 Chunk exact: " + words});
+    QCOMPARE(c.warnings.size(), size_t{1});
+    QVERIFY2(c.warnings[0].starts_with("Transformer++, Top-1 Chunk exact: not trained at the best value"), c.warnings[0].c_str());
+    QVERIFY(to_text(c).find(words) != std::string::npos && to_text(c).find(": tuned") == std::string::npos);
+    const nlohmann::json json = to_json(c)["rows"][1]["tuning"];
+    QCOMPARE(json["state"], "not at its best value");
+    QCOMPARE(json["own"], 0.001);
+    const auto edge = [](const Run&) { return judge_tuning("training.learning_rate", {{0.001, 3}, {0.004, 2}}); };
+    const Comparison at_edge = compare(pointers_to(runs), {}, "", {}, {}, edge);
+    QVERIFY2(at_edge.tuning[0].ends_with("the search chose 0.004 of 0.001, 0.004, at its edge; extend with 0.016"),
+             at_edge.tuning[0].c_str());
   }
 
   void tellsHowFarTriedValuesLieApart() {

@@ -181,6 +181,11 @@ class StudyCliTest : public QObject {
     QVERIFY(fs::exists(folder("widths")));
     const auto of_study = program_.run({"compare", program_.path("widths/runs")});
     QVERIFY2(of_study.out.contains("edge: "), qPrintable(of_study.out));
+    QVERIFY2(of_study.out.contains("not at its best value: "), qPrintable(of_study.out));  // the rate that each width did not choose
+    const Json rows = program_.run({"--json", "compare", program_.path("widths/runs")}).json()["rows"];
+    QCOMPARE(rows.size(), size_t{4});
+    for (const Json& row : rows)  // both seeds have the best rate, one has the other
+      QCOMPARE(row["tuning"]["state"], row["runs"].size() == 2 ? "edge" : "not at its best value");
     program_.train("alone");
     QCOMPARE(program_.run({"compare", program_.path("widths")}).out, of_study.out);  // a study's folder stands for its runs
     const auto alone = program_.run({"--json", "compare", program_.path("alone")});
