@@ -439,8 +439,10 @@ class SymbolTasksTest : public QObject {
 
   void mistakes_are_told() {
     for (const char* name : {"", "length", "length-", "length-x", "64", "length-64-length-64", "lenth-64", "length-64-", "length--64",
-                             "length-63-pairs-4", "length-64-pairs-17", "length-64-pairs-4-vocabulary-8", "length-64-pairs-4-vocabulary-64", "length-512-pairs-4-vocabulary-64", "pairs-0", "power-100"})
+                             "length-63-pairs-4", "length-64-pairs-17", "length-64-pairs-4-vocabulary-8", "length-64-pairs-4-vocabulary-62",
+                             "length-512-pairs-4-vocabulary-64", "pairs-0", "power-100"})
       QVERIFY_THROWS_EXCEPTION(UsageError, domain("mqar", name));
+    domain("mqar", "length-64-pairs-8-vocabulary-64");  // of runs that there are
     QVERIFY_THROWS_EXCEPTION(UsageError, symbol_task("mqra"));
     QVERIFY_THROWS_EXCEPTION(UsageError, domain("a5", "length-8-moved-2"));
     QVERIFY_THROWS_EXCEPTION(UsageError, domain("parity", "length-1").example(Split::test, 0));  // two examples, three splits
