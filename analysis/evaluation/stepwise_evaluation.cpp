@@ -16,19 +16,26 @@ std::vector<int32_t> column(const std::vector<int32_t>& values, int64_t length, 
   return at;
 }
 
-std::vector<double> next_losses(InferenceModel& model, DecodingState& state, const std::vector<int32_t>& tokens,
-                                const std::vector<int32_t>& targets) {
-  const auto rows = static_cast<int64_t>(tokens.size());
+}  // namespace
+
+TokenScores extended_scores(InferenceModel& model, DecodingState& state, const std::vector<int32_t>& tokens,
+                            const std::vector<int32_t>& targets, bool right) {
+  const int64_t rows = state.batch, length = static_cast<int64_t>(tokens.size()) / rows;
   Tape tape(model.arena(), false);
   model.prepare(tape);
-  const Tensor x = model.arena().allocate({rows, 1}, DType::i32), y = model.arena().allocate({rows, 1}, DType::i32);
+  const Tensor x = model.arena().allocate({rows, length}, DType::i32), y = model.arena().allocate({rows, length}, DType::i32);
   copy_from_host(x, tokens.data());
   copy_from_host(y, targets.data());
+  const Tensor likeliest = right ? model.arena().allocate({rows * length}, DType::i32) : Tensor();
   const Tensor hidden = model.model().extend(tape, x, state);
-  return to_doubles(linear_cross_entropy(tape, hidden, model.model().output_weight(), y, {}).tokens);
+  const CrossEntropy loss = linear_cross_entropy(tape, hidden, model.model().output_weight(), y, {.largest = likeliest});
+  TokenScores scores{to_doubles(loss.tokens), {}};
+  if (!right) return scores;
+  std::vector<int32_t> found(tokens.size());
+  copy_to_host(found.data(), likeliest);
+  for (size_t i = 0; i < found.size(); ++i) scores.right.push_back(targets[i] != kNoTarget && found[i] == targets[i]);
+  return scores;
 }
-
-}  // namespace
 
 std::vector<double> stepwise_losses(InferenceModel& model, const FrozenBatch& batch, int64_t rows,
                                     const std::function<void(double fraction)>& progress) {
@@ -39,7 +46,7 @@ std::vector<double> stepwise_losses(InferenceModel& model, const FrozenBatch& ba
     DecodingState state = model.model().begin(model.arena(), model.activations(), count, length);
     for (int64_t t = 0; t < length; ++t) {
       const std::vector<int32_t> targets = column(batch.targets, length, first, count, t);
-      const std::vector<double> found = next_losses(model, state, column(batch.tokens, length, first, count, t), targets);
+      const std::vector<double> found = extended_scores(model, state, column(batch.tokens, length, first, count, t), targets, false).losses;
       for (int64_t row = 0; row < count; ++row)
         if (targets[static_cast<size_t>(row)] != kNoTarget)
           losses[static_cast<size_t>((first + row) * length + t)] = found[static_cast<size_t>(row)];

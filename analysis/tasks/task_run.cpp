@@ -1,5 +1,7 @@
 #include "analysis/tasks/task_run.h"
 
+#include "analysis/tasks/stepwise_scoring.h"
+
 #include <fcntl.h>
 
 #include <algorithm>
@@ -109,6 +111,7 @@ std::string options_of(const TaskResult& r, const Task& task, const TaskRunOptio
   add(r.strict_spaces != usual.strict_spaces, "strict-spaces");
   add(r.trim != usual.trim, "no-trim");
   add(r.greedy, "greedy");
+  add(r.reading == "stepwise", "stepwise");
   add(is_generated && r.seed != usual.seed, "seed-" + std::to_string(r.seed));
   const bool has_words = !r.adjectives.empty() || !r.nouns.empty();
   add((needs_haystack(task) && !options.data.empty()) || has_words, "text-" + r.data_hash.substr(0, 8));
@@ -263,15 +266,19 @@ bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items
       model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(loaded.config.training));
   const auto all = static_cast<double>(requests.encoded.size());
   const Batching batching = result.reading.empty() ? Batching::padded : Batching::equal;
-  score_requests(pass, requests.encoded, partial.left(requests.encoded.size(), progress),
-                 {batching, result.greedy, options.shared_contexts}, [&](const std::vector<ScoredRequest>& scored) {
-                   require_finite(scored, task.name);
-                   std::vector<std::pair<size_t, json>> found;
-                   for (const ScoredRequest& s : scored) found.emplace_back(s.request, json{s.log_likelihood, s.greedy});
-                   partial.add(found);
-                   if (progress.done) progress.done(static_cast<double>(partial.found().size()) / all);
-                   return !stop;
-                 });
+  const std::vector<size_t> left = partial.left(requests.encoded.size(), progress);
+  const auto add = [&](const std::vector<ScoredRequest>& scored) {
+    require_finite(scored, task.name);
+    std::vector<std::pair<size_t, json>> found;
+    for (const ScoredRequest& s : scored) found.emplace_back(s.request, json{s.log_likelihood, s.greedy});
+    partial.add(found);
+    if (progress.done) progress.done(static_cast<double>(partial.found().size()) / all);
+    return !stop;
+  };
+  if (result.reading == "stepwise")
+    score_stepwise(model, requests.encoded, left, result.greedy, add);
+  else
+    score_requests(pass, requests.encoded, left, {batching, result.greedy, options.shared_contexts}, add);
   if (!partial.complete(requests.encoded.size())) return false;
   for (size_t i = 0; i < items.items.size(); ++i) {
     std::vector<double> own;
@@ -342,7 +349,7 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
   result.strict_spaces = options.items.strict_spaces, result.trim = options.items.trim;
   result.greedy = options.greedy && task.kind == Task::Kind::choices;
   result.prefix = options.prefix, result.metric = task.metric, result.step = loaded.step;
-  if (task.kind == Task::Kind::choices && looks_ahead(loaded.config.architecture)) result.reading = "one_pass";
+  if (task.kind == Task::Kind::choices && looks_ahead(loaded.config.architecture)) result.reading = options.reading;
   result.checkpoint_hash = checkpoint_hash(step_file(directory, kCheckpoints, loaded.step));
   result.device = to_string(loaded.model->arena().device()), result.precision = to_string(loaded.model->activations());
   const int64_t longest = longest_input(loaded);

@@ -20,6 +20,7 @@ struct TaskRunOptions {
   TaskItemOptions items;
   Prefix prefix = Prefix::none;
   int64_t max_length = 0;            ///< tokens that the model reads; 0: what it can
+  std::string reading = "one_pass";  ///< of choices by a model that looks ahead: TaskResult::reading; of others both are the same
   bool greedy = false;               ///< of choices: also whether greedy decoding writes the right one
   int64_t samples = kSymbolSamples;  ///< of a task on symbols (items.limit, where it is given, is less)
   std::string device = {};           ///< empty: the run's
@@ -38,7 +39,8 @@ struct TaskResult {
   int64_t shots = 0, limit = 0, max_length = 0;  ///< limit: 0 where it left nothing out
   bool strict_spaces = false, trim = true, greedy = false;
   Prefix prefix = Prefix::none;
-  std::string reading;  ///< of choices by a model that looks ahead: "one_pass", one forward over context and choice; else empty
+  std::string reading;  ///< of choices by a model that looks ahead: "one_pass", one forward over context and choice, or
+                        ///< "stepwise", each token of the choice from what stands before it; else empty
   int64_t step = 0;
   std::string checkpoint_hash;  ///< checkpoint_hash (analysis/runs/checkpoint_file.h)
   std::string device, precision;

@@ -188,14 +188,15 @@ int run_one(const Options& options) {
 int run(Options options) {
   for (const std::string& directory : options.runs) require_checkpoint(directory, options.evaluation.checkpoint);
   options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
-  if (options.reading == "stepwise" && (!options.tasks.tasks.empty() || !options.tasks.lengths.empty() || options.runs.size() > 1))
-    throw UsageError("--reading stepwise evaluates one RUN, without --task and --lengths");
+  if (options.reading == "stepwise" && (options.tasks.tasks.empty() && (!options.tasks.lengths.empty() || options.runs.size() > 1)))
+    throw UsageError("--reading stepwise evaluates one RUN, without --lengths");
   if (!options.tasks.tasks.empty()) {
     if (options.runs.size() > 1) throw UsageError("--task scores one RUN at a time");
     options.tasks.run = options.runs.front();
     options.tasks.options.checkpoint = options.evaluation.checkpoint;
     options.tasks.options.device = options.evaluation.device;
     options.tasks.domains = options.evaluation.domains;
+    options.tasks.options.reading = options.reading;
     return evaluate_tasks(options.tasks);
   }
   if (!options.tasks.lengths.empty())
