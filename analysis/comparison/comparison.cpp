@@ -12,6 +12,7 @@
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/groups.h"
 #include "analysis/comparison/look_ahead.h"
+#include "analysis/comparison/repetitions.h"
 #include "analysis/comparison/statistics.h"
 #include "kernels/engine/error.h"
 
@@ -100,6 +101,12 @@ std::string reason_of(const Comparison& comparison, bool asked_for) {
   return std::string(at.data()) + " is the lowest pre-training loss that " + rows.front().title + with + " have passed.";
 }
 
+std::vector<double> values_of(const std::map<int64_t, double>& by_seed) {
+  std::vector<double> values;
+  for (const auto& [seed, value] : by_seed) values.push_back(value);
+  return values;
+}
+
 ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, std::optional<double> equal_loss, const std::string& domain,
                        const PretrainingLoss& loss) {
   const std::vector<const Run*>& seeds = group.seeds;
@@ -111,43 +118,49 @@ ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, s
   add_cost(row, seeds);
   add_memory(row, seeds);
   row.tokens_per_second = mean_over(seeds, [](const Run& r) { return r.tokens_per_second(); });
+  for (const Run* run : seeds)
+    if (row.seeds.empty() || row.seeds.back() != run->info().seed) row.seeds.push_back(run->info().seed);
+  row.independent = with_one_beginning(seeds).empty();
   const auto at_end = [&](const std::string& series) {
-    return mean_over(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; });
+    return values_of(by_seed(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; }));
   };
-  row.pretraining_loss = mean_over(seeds, [&](const Run& r) {
+  row.pretraining_loss = mean(values_of(by_seed(seeds, [&](const Run& r) {
     const Series series = r.damage().empty() ? pretraining_series(r, loss) : Series{};
     return series.value.empty() ? kUnknown : series.value.back();
-  });
+  })));
   const std::string ood = domain.empty() ? "ood/loss" : "ood/loss/" + domain;
-  row.ood_loss = at_end(ood);
-  std::vector<double> ends;
-  for (const Run* run : seeds)
-    if (const double end = last(*run, ood); run->damage().empty() && !std::isnan(end)) ends.push_back(end);
-  row.ood_spread = deviation(ends);
-  for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, at_end("ood/loss/" + name));
+  row.ood_loss = mean(at_end(ood));
+  if (row.independent) {
+    row.ood_by_seed = by_seed(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, ood) : kUnknown; });
+    row.ood_spread = deviation(at_end(ood));
+  }
+  for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, mean(at_end("ood/loss/" + name)));
   if (!equal_loss) return row;
   row.branch_ends = std::all_of(seeds.begin(), seeds.end(), [&](const Run* run) { return trunks.has_ends(*run); });
-  std::vector<double> at_equal;
-  for (const Run* run : seeds)
-    if (const auto there = ood_at(trunks.trajectory_of(*run, domain, loss), *equal_loss))
-      at_equal.push_back(*there), row.at_equal_by_seed[run->info().seed] = *there;
+  const std::map<int64_t, double> at_equal =
+      by_seed(seeds, [&](const Run& run) { return ood_at(trunks.trajectory_of(run, domain, loss), *equal_loss).value_or(kUnknown); });
   if (at_equal.empty()) return row;
-  row.ood_at_equal = mean(at_equal);
-  row.spread = deviation(at_equal);
-  row.half_95 = repeated(at_equal).half_95;
+  const std::vector<double> values = values_of(at_equal);
+  row.ood_at_equal = mean(values);
+  if (!row.independent) return row;  // what varies between forks of one run is not what varies between seeds
+  row.at_equal_by_seed = at_equal;
+  row.spread = deviation(values);
+  row.half_95 = repeated(values).half_95;
   return row;
+}
+
+/// Of the seeds that both have, in pairs: a − b.
+PairedTest test_of_pairs(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b) {
+  std::vector<double> first, second;
+  for (const auto& [seed, value] : a)
+    if (const auto other = b.find(seed); other != b.end()) first.push_back(value), second.push_back(other->second);
+  return paired_test(first, second);
 }
 
 /// Of every row but the first, the seeds that both have, in pairs.
 void test_against_first(std::vector<ComparisonRow>& rows) {
   std::vector<PairedTest> tests;
-  for (size_t i = 1; i < rows.size(); ++i) {
-    std::vector<double> first, own;
-    for (const auto& [seed, loss] : rows[i].at_equal_by_seed)
-      if (const auto other = rows[0].at_equal_by_seed.find(seed); other != rows[0].at_equal_by_seed.end())
-        first.push_back(other->second), own.push_back(loss);
-    tests.push_back(paired_test(own, first));
-  }
+  for (size_t i = 1; i < rows.size(); ++i) tests.push_back(test_of_pairs(rows[i].at_equal_by_seed, rows[0].at_equal_by_seed));
   correct_by_holm(tests);
   for (size_t i = 1; i < rows.size(); ++i)
     if (tests[i - 1].difference.count > 0) rows[i].test = std::move(tests[i - 1]);
@@ -344,28 +357,28 @@ std::string why_left_out(const Run& run, const TrunksAndBranches& trunks, const 
 
 }  // namespace
 
+std::string read_from(const ComparisonRow& row) { return !row.ood_at_equal ? "" : row.branch_ends ? "branch ends" : "mid-schedule"; }
+
 std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at) {
   const std::vector<ComparisonRow>& rows = comparison.rows;
+  constexpr double kShown = 5e-4, kLevel = 0.05;  // differences that three digits show; of a test
   const bool end = at == ComparedAt::end;
   if (rows.size() < 2 || (end && !comparison.equal_ends)) return {};
   const auto ood = [&](const ComparisonRow& row) { return end ? row.ood_loss : row.ood_at_equal.value_or(kUnknown); };
-  const auto variance = [&](const ComparisonRow& row) {  // of the mean
-    const double spread = (end ? row.ood_spread : row.spread).value_or(kUnknown);
-    return spread * spread / static_cast<double>(std::max<size_t>(1, row.runs.size()));
-  };
-  const auto difference = [&](const ComparisonRow& a, const ComparisonRow& b) -> LossAndError {
-    if (const double seeds = std::sqrt(variance(a) + variance(b)); !std::isnan(seeds)) return {ood(a) - ood(b), seeds};
-    return end && a.losses && b.losses && a.losses->text == b.losses->text ? paired_difference(*a.losses, *b.losses, true) : LossAndError{};
-  };
   std::optional<size_t> least;
   for (size_t i = 0; i < rows.size(); ++i)
     if (std::isfinite(ood(rows[i])) && (!least || ood(rows[i]) < ood(rows[*least]))) least = i;
   if (!least) return {};
+  const auto by_seed = [&](size_t i) -> const std::map<int64_t, double>& { return end ? rows[i].ood_by_seed : rows[i].at_equal_by_seed; };
+  std::vector<PairedTest> tests;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i == *least || !std::isfinite(ood(rows[i]))) continue;
-    const LossAndError by = difference(rows[i], rows[*least]);
-    if (!(by.loss >= 5e-4 && by.loss > 2 * by.error)) return {};
+    tests.push_back(test_of_pairs(by_seed(i), by_seed(*least)));
+    if (ood(rows[i]) - ood(rows[*least]) < kShown || tests.back().difference.mean <= 0) return {};
   }
+  correct_by_holm(tests);
+  const bool told = std::all_of(tests.begin(), tests.end(), [](const PairedTest& test) { return test.p_holm.value_or(1) < kLevel; });
+  if (tests.empty() || !told) return {};
   return least;
 }
 
@@ -383,6 +396,8 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
     comparison.rows.push_back(make_row(group, trunks, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
     comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
+    const std::vector<std::string> repeats = describe_repeats(group.seeds);
+    unusable.insert(unusable.end(), repeats.begin(), repeats.end());
     const Tuning& known = comparison.rows.back().tuning;
     searched.insert(known.state == Tuning::State::tuned ? known.setting : std::string());
   }
@@ -391,6 +406,8 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   for (ComparisonRow& row : comparison.rows)
     if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
   test_against_first(comparison.rows);
+  for (ComparisonRow& row : comparison.rows)  // the number that the test is of
+    if (row.test) row.against_first = row.test->difference.mean;
   comparison.equal_reason = reason_of(comparison, at_loss.has_value());
   for (const Run* run : runs)
     if (std::string why = why_left_out(*run, trunks, comparison.equal_loss, domain, pretraining); !why.empty())

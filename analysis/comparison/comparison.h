@@ -56,7 +56,9 @@ std::optional<double> widest_common_loss(const std::vector<std::vector<Trajector
 struct ComparisonRow {
   std::string title;
   std::filesystem::path directory;  ///< of the first seed
-  std::vector<std::string> runs;    ///< names of the seeds gathered here
+  std::vector<std::string> runs;    ///< names of the runs gathered here
+  std::vector<int64_t> seeds;       ///< theirs, each once: a seed that was run twice is one repetition
+  bool independent = true;          ///< no two seeds are forks of one run, or it and its fork; else there is no spread and no test
   int64_t parameters = 0;
   std::optional<int64_t>
       embedding_parameters;  ///< of `parameters`, those of tables of tokens and positions; runs of earlier versions lack it
@@ -70,12 +72,13 @@ struct ComparisonRow {
   double tokens_per_second = 0;
   double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds that are whole; NaN when none is
   std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
+  std::map<int64_t, double> ood_by_seed;                ///< what ood_loss is the mean of; empty unless `independent`
   std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
   std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
-  std::map<int64_t, double> at_equal_by_seed;           ///< what ood_at_equal is the mean of
+  std::map<int64_t, double> at_equal_by_seed;           ///< what ood_at_equal is the mean of; empty unless `independent`
   std::optional<double> half_95;                        ///< half of the 95 % interval of ood_at_equal, Student t
   std::optional<PairedTest> test;                       ///< of the seeds that the first row has too, corrected for the other rows (Holm)
-  std::optional<double> against_first;                  ///< ood_at_equal minus the first row's
+  std::optional<double> against_first;                  ///< mean difference of `test`; without common seeds, of the two ood_at_equal
   bool branch_ends = false;                             ///< `ood_at_equal` lies between ends of cooldown branches, of every seed
   std::optional<SequenceLosses> losses;                 ///< evaluated at the end (losses_at_end), mean of seeds; empty where one was not
   std::optional<LossAndError> ood_paired;               ///< OOD loss of `losses` minus the first row's, on the same sequences
@@ -100,9 +103,12 @@ using TuningOfRun = std::function<Tuning(const Run&)>;
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
                    const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});
 
-/// The row whose OOD loss is the least, at the equal loss or at the end, where a test says so: below every other by 0.0005 nats and by two
-/// standard errors of the difference, over seeds where both have two, else, at the end, over the sequences that both were evaluated on (by
-/// their difference there). Nothing at the end where not all were trained on as much.
+/// Where `ood_at_equal` was read: "branch ends", else "mid-schedule"; empty where there is none.
+std::string read_from(const ComparisonRow& row);
+
+/// The row whose OOD loss is the least, at the equal loss or at the end, where tests say so: below every other by 0.0005 nats, with p <
+/// 0.05 in the paired tests of the seeds that it has in common with each, corrected for one another (Holm). Never by single seeds, and
+/// nothing at the end where not all were trained on as much.
 enum class ComparedAt { equal_loss, end };
 std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at);
 

@@ -80,13 +80,13 @@ std::string to_text(const Comparison& comparison) {
   std::vector<std::string> head = {"architecture", "seeds", "parameters", "tokens/s", "ID loss", "OOD loss"};
   for (const std::string& name : domains) head.push_back("OOD " + name);
   head.push_back(comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID");
-  head.insert(head.end(), {"± seeds", "± 95 %", "against first", "p", "to tell them apart"});
+  head.insert(head.end(), {"read from", "± seeds", "± 95 %", "against first", "± 95 %", "p", "to tell them apart"});
   const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
   if (paired) head.insert(head.end(), {"OOD at the end against first", "± text"});
   std::vector<std::vector<std::string>> table = {head};
   for (const ComparisonRow& row : comparison.rows) {
     std::vector<std::string> line = {row.title,
-                                     std::to_string(row.runs.size()),
+                                     std::to_string(row.seeds.size()),
                                      format("%.3f M", static_cast<double>(row.parameters) / 1e6),
                                      format("%.0f", row.tokens_per_second),
                                      format("%.4f", row.pretraining_loss),
@@ -95,21 +95,23 @@ std::string to_text(const Comparison& comparison) {
       const auto at = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& d) { return d.first == name; });
       line.push_back(at == row.domains.end() ? "–" : format("%.4f", at->second));
     }
-    line.insert(line.end(), {format("%.4f", row.ood_at_equal), format("%.4f", row.spread), format("%.4f", row.half_95),
-                             format("%+.4f", row.against_first), row.test ? format("%.3g", row.test->p_holm) : "–",
-                             row.test ? describe_more(*row.test) : "–"});
+    const std::string from = read_from(row);
+    line.insert(line.end(),
+                {format("%.4f", row.ood_at_equal), from.empty() ? "–" : from, format("%.4f", row.spread), format("%.4f", row.half_95),
+                 format("%+.4f", row.against_first), row.test ? format("%.4f", row.test->difference.half_95) : "–",
+                 row.test ? format("%.3g", row.test->p_holm) : "–", row.test ? describe_more(*row.test) : "–"});
     const LossAndError difference = row.ood_paired.value_or(LossAndError{});
     if (paired) line.insert(line.end(), {format("%+.4f", difference.loss), format("%.4f", difference.error)});
     table.push_back(line);
   }
   std::string text =
       aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) +
-      ". ± seeds: sample standard deviation; ± 95 %: of the mean over seeds (Student t); p: paired t test of the seeds that the "
-      "first has too, corrected for the other rows (Holm).\n";
+      ". ± seeds: sample standard deviation; ± 95 %: of the mean over seeds (Student t); against first: the mean difference of "
+      "the seeds that the first has too, and its 95 % interval; p: paired t test of them, corrected for the other rows (Holm).\n";
   if (paired)
     text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
-  for (const ComparisonRow& row : comparison.rows)
-    if (row.branch_ends) text += row.title + ": at the equal loss between the ends of its cooldown branches.\n";
+  if (std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return read_from(r) == "mid-schedule"; }))
+    text += "mid-schedule: read between evaluations, before the learning rate has fallen; branch ends: between ends of cooldowns.\n";
   if (!comparison.equal_reason.empty()) text += comparison.equal_reason + "\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   text += "\n" + cost_table(comparison);
@@ -126,6 +128,8 @@ json to_json(const Comparison& comparison) {
     for (const auto& [name, loss] : row.domains) domains[name] = number_or_null(loss);
     rows.push_back({{"title", row.title},
                     {"runs", row.runs},
+                    {"seeds", row.seeds},
+                    {"independent", row.independent},
                     {"parameters", row.parameters},
                     {"parameters_without_embeddings", row.embedding_parameters ? json(row.parameters - *row.embedding_parameters) : json()},
                     {"tokens", number_or_null(row.tokens)},
@@ -142,9 +146,10 @@ json to_json(const Comparison& comparison) {
                     {"spread", number_or_null(row.spread)},
                     {"interval_95", number_or_null(row.half_95)},
                     {"against_first", number_or_null(row.against_first)},
-                    {"read_from", row.branch_ends ? "branch ends" : "evaluations"},
+                    {"read_from", read_from(row).empty() ? json() : json(read_from(row))},
                     {"paired_test", row.test ? json{{"pairs", row.test->difference.count},
                                                     {"difference", number_or_null(row.test->difference.mean)},
+                                                    {"interval_95", number_or_null(row.test->difference.half_95)},
                                                     {"p", number_or_null(row.test->p)},
                                                     {"p_holm", number_or_null(row.test->p_holm)},
                                                     {"more_pairs", row.test->more ? json(*row.test->more) : json()}}

@@ -64,8 +64,46 @@ class ComparisonTest : public QObject {
     QVERIFY(!comparison.rows[2].test->p && !comparison.rows[2].test->more);
     const nlohmann::json json = to_json(comparison);
     QCOMPARE(json["rows"][1]["paired_test"]["pairs"], 3);
+    QVERIFY(std::abs(*comparison.rows[2].against_first - 0.3) < 1e-9);  // of seed 2, which both have
+    QVERIFY(std::abs(json["rows"][1]["paired_test"]["interval_95"].get<double>() - 4.302653 * 0.01 / std::sqrt(3.0)) < 1e-6);
+    QVERIFY(to_text(comparison).find("0.0248") != std::string::npos);
+    QCOMPARE(json["rows"][1]["read_from"], "mid-schedule");
+    QVERIFY(to_text(comparison).find("mid-schedule") != std::string::npos);
     QVERIFY(json["rows"][0]["paired_test"].is_null());
     QVERIFY(to_text(comparison).find("needs a second seed") != std::string::npos);
+  }
+
+  /// Three forks of one run share its beginning, and a copy is no second repetition.
+  void forksAndCopiesAreNoRepetitions() {
+    auto runs = write({{.seed = 1},
+                       {.seed = 2, .offset = 0.1},
+                       {.seed = 3, .offset = 0.2},
+                       {.mixer = "top1_chunk", .seed = 1, .offset = 1},
+                       {.mixer = "top1_chunk", .seed = 2, .offset = 1.1},
+                       {.mixer = "top1_chunk", .seed = 3, .offset = 1.3}});
+    QVERIFY(compare(pointers_to(runs)).rows[0].independent && best_row(compare(pointers_to(runs)), ComparedAt::equal_loss) == size_t{0});
+    for (size_t i = 0; i < 3; ++i) runs[i] = rewritten(runs[i], "/provenance/parent", R"({"path": "/runs/first", "step": 4})");
+    const Comparison c = compare(pointers_to(runs));
+    const ComparisonRow& forks = c.rows[0];
+    QVERIFY(!forks.independent && forks.ood_at_equal && !forks.spread && !forks.half_95 && !forks.ood_spread);
+    QVERIFY(!c.rows[1].test && c.rows[1].half_95 && c.rows[1].against_first);
+    QVERIFY(!best_row(c, ComparedAt::equal_loss) && !best_row(c, ComparedAt::end));
+    QCOMPARE(c.warnings,
+             (std::vector<std::string>{"attention-seed1, attention-seed2, attention-seed3: went on from one run, so they are no "
+                                       "independent repetitions: no interval, no test"}));
+    runs[1] = rewritten(runs[1], "/provenance/parent", R"({"path": "/runs/second", "step": 4})");
+    runs[2] = rewritten(runs[2], "/provenance/parent", R"({"path": "/runs/third", "step": 4})");
+    QVERIFY(compare(pointers_to(runs)).rows[0].independent);  // each has a parent of its own
+    runs[1] = rewritten(runs[1], "/provenance/parent",
+                        "{\"path\": \"" + QString::fromStdString(runs[2].info().directory.string()) + "\", \"step\": 4}");
+    QVERIFY(!compare(pointers_to(runs)).rows[0].independent);  // a run and its fork
+    fs::copy(runs[3].info().directory, path("copy"), fs::copy_options::recursive);
+    const Run copy(path("copy"));
+    const Comparison twice = compare({&runs[3], &copy});
+    QCOMPARE(twice.rows[0].seeds, std::vector<int64_t>{1});
+    QVERIFY(twice.rows[0].runs.size() == 2 && !twice.rows[0].spread && !twice.rows[0].half_95);
+    QCOMPARE(twice.warnings.size(), size_t{1});
+    QVERIFY2(twice.warnings[0].ends_with(": have the same seed (1), so they count as one"), twice.warnings[0].c_str());
   }
 
   void nothingFromNothing() {
@@ -187,6 +225,8 @@ class ComparisonTest : public QObject {
     const Comparison c = compare(all, 3.0);
     QCOMPARE(c.rows.size(), size_t{2});
     QVERIFY(c.rows[0].branch_ends && !c.rows[1].branch_ends);
+    QCOMPARE(read_from(c.rows[0]), std::string("branch ends"));
+    QCOMPARE(read_from(c.rows[1]), std::string("mid-schedule"));
     const double at_60 = fixture_loss(first, 60), at_120 = fixture_loss(second, 120);
     QVERIFY(at_60 > 3.0 && at_120 < 3.0);
     const double along = (at_60 - 3.0) / (at_60 - at_120), ood_60 = 1.25 * at_60 + 0.1, ood_120 = 1.25 * at_120 + 0.1;

@@ -248,25 +248,31 @@ class CompareTest : public QObject {
     Comparison comparison;
     comparison.equal_loss = 3.45;
     ComparisonRow first, second;
-    first.title = "Transformer++", first.runs = {"a", "b"}, first.parameters = 10'020'000, first.tokens_per_second = 7.6e6;
+    first.title = "Transformer++", first.runs = {"a", "b"}, first.seeds = {1, 2}, first.parameters = 10'020'000,
+    first.tokens_per_second = 7.6e6;
     first.pretraining_loss = 3.1, first.ood_loss = 3.9, first.ood_at_equal = 4.058, first.spread = 0.006, first.domains = {{"c", 3.8}};
-    second.title = "Avey", second.runs = {"c"}, second.ood_at_equal = 4.19, second.against_first = 0.132, second.ood_loss = 4;
+    second.title = "Avey", second.runs = {"c"}, second.seeds = {1}, second.ood_at_equal = 4.19, second.against_first = 0.132,
+    second.ood_loss = 4;
+    first.branch_ends = true, first.tuning = judge_tuning("training.learning_rate", {{1, 3}, {2, 2}, {3, 3}});
+    second.tuning = of_value(first.tuning, 3);
     comparison.rows = {first, second};
     ComparisonTable equal(ComparisonTable::Kind::at_equal_loss), end(ComparisonTable::Kind::at_end);
     QAbstractItemModelTester tester(&equal);
     equal.setComparison(comparison);
     end.setComparison(comparison);
-    QCOMPARE(equal.asText(), QString("architecture\tOOD (nats)\t± sd\t± 95 %\tdifference\tp\tseeds\tto tell apart\n"
-                                     "Transformer++\t4.058\t0.006\t–\t–\t–\t2\t–\n"
-                                     "Avey\t4.190\t–\t–\t+0.132\t–\t1\t–\n"));
+    QCOMPARE(equal.asText(),
+             QString("architecture\tOOD (nats)\t± sd\t± 95 %\tdifference\t± 95 % of it\tp\tseeds\tto tell apart\tread from\ttuning\n"
+                     "Transformer++\t4.058\t0.006\t–\t–\t–\t–\t2\t–\tbranch ends\ttuned\n"
+                     "Avey\t4.190\t–\t–\t+0.132\t–\t–\t1\t–\tmid-schedule\tnot at its best value\n"));
     comparison.rows[1].test = paired_test(std::vector{4.3, 4.2, 4.1}, std::vector{4.1, 4.1, 4.05});
     comparison.rows[1].test->p_holm = comparison.rows[1].test->p;
     equal.setComparison(comparison);
-    QVERIFY2(equal.asText().contains(QString("\t0.118\t1\t%1 more seed").arg(*comparison.rows[1].test->more)), qPrintable(equal.asText()));
+    QVERIFY2(equal.asText().contains(QString("\t0.190\t0.118\t1\t%1 more seed").arg(*comparison.rows[1].test->more)),
+             qPrintable(equal.asText()));
     QCOMPARE(equal.seedsToTellApart(1), comparison.rows[1].test->more);
     comparison.rows[1].test = paired_test(std::vector{4.3}, std::vector{4.1});
     equal.setComparison(comparison);
-    QVERIFY(equal.asText().endsWith("\ta second seed\n"));
+    QVERIFY(equal.asText().contains("\ta second seed\t"));
     QVERIFY(end.asText().contains("Transformer++\t3.100\t3.900\t10.02 M\t7.6 M\t3.800\n"));
     for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12, row.state_bytes = 2048, row.memory_bytes = NAN;
     comparison.rows[0].memory_bytes = 3 << 20;
@@ -282,11 +288,15 @@ class CompareTest : public QObject {
   void the_best_is_marked_where_it_can_be_told() {
     Comparison comparison;
     comparison.equal_loss = 3;
-    ComparisonRow first, second;
-    first.title = "A", first.runs = {"a", "b", "c"}, first.ood_at_equal = 4.00, first.spread = 0.01, first.ood_loss = 4,
-    first.ood_spread = 0.01;
-    second = first;
-    second.title = "B", second.ood_at_equal = 4.10, second.ood_loss = 4.1;
+    const auto row = [](const char* title, const std::map<int64_t, double>& losses) {
+      ComparisonRow made;
+      made.title = title, made.at_equal_by_seed = made.ood_by_seed = losses;
+      std::vector<double> values;
+      for (const auto& [seed, loss] : losses) values.push_back(loss);
+      made.ood_loss = mean(values), made.ood_at_equal = made.ood_loss;
+      return made;
+    };
+    const ComparisonRow first = row("A", {{1, 4.00}, {2, 4.01}, {3, 3.99}}), second = row("B", {{1, 4.10}, {2, 4.12}, {3, 4.09}});
     comparison.rows = {first, second};
     const auto marked = [&](ComparisonTable::Kind kind) {
       ComparisonTable table(kind);
@@ -297,25 +307,32 @@ class CompareTest : public QObject {
     comparison.equal_ends = false;  // other numbers of tokens
     QVERIFY(marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
     comparison.equal_ends = true;
-    comparison.rows[0].spread = comparison.rows[0].ood_spread = 0.2;  // seeds are further apart
-    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
-    for (ComparisonRow& row : comparison.rows) row.runs = {"one"}, row.spread = row.ood_spread = {};
-    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));  // nothing tells
+    const auto never = [&] { return !marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end); };
+    comparison.rows[0] = row("A", {{1, 3.8}, {2, 4.2}, {3, 4.0}});
+    QVERIFY(never());                                                                        // seeds are further apart
+    comparison.rows = {row("A", {{1, 3.00}, {2, 3.01}}), row("B", {{1, 3.03}, {2, 3.05}})};  // p = 0.09, four standard errors of means
+    QVERIFY(never());
+    comparison.rows = {first, row("B", {{4, 4.10}, {5, 4.12}, {6, 4.09}})};  // no seed in common
+    QVERIFY(never());
+    comparison.rows = {first, row("B", {{1, 4.01}, {2, 4.03}, {3, 4.01}})};  // p = 0.038 alone
+    QVERIFY(!never());
+    comparison.rows.push_back(row("C", {{1, 4.01}, {2, 4.03}, {3, 4.01}}));  // two tests: twice that
+    QVERIFY(never());
+    comparison.rows = {row("A", {{1, 4.0}}), row("B", {{1, 4.1}})};
+    QVERIFY(never());  // nothing tells
     const auto evaluated = [](std::vector<double> losses) {
       const double mean = (losses[0] + losses[1]) / 2;
       return SequenceLosses{10, 128, "text", "validation", {{"c", {true, mean, std::move(losses), {}}}}};
     };
     comparison.rows[0].losses = evaluated({3.5, 4.5}), comparison.rows[1].losses = evaluated({3.61, 4.59});  // apart by 0.11 and 0.09
     comparison.rows[1].ood_paired = paired_difference(*comparison.rows[1].losses, *comparison.rows[0].losses, true);
-    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && marked(ComparisonTable::Kind::at_end));
+    QVERIFY(never());  // the text's error is not that of seeds
     ComparisonTable end(ComparisonTable::Kind::at_end);
     end.setComparison(comparison);
     QCOMPARE(end.index(0, end.columnCount() - 1).data().toString(), QString("–"));
     QCOMPARE(end.index(1, end.columnCount() - 1).data().toString(), QString("+0.100 ± 0.010"));
-    comparison.rows[1].losses = evaluated({3.3, 4.9});
-    QVERIFY(!marked(ComparisonTable::Kind::at_end));
-    comparison.rows[1] = comparison.rows[0];  // equal
-    QVERIFY(!marked(ComparisonTable::Kind::at_equal_loss) && !marked(ComparisonTable::Kind::at_end));
+    comparison.rows = {first, first};  // equal
+    QVERIFY(never());
   }
 
   /// At a usual size all columns are seen, and every title.
@@ -426,6 +443,7 @@ class CompareTest : public QObject {
          std::vector<std::pair<const char*, std::optional<double>>>{{"B", 10.5}, {"C", {}}, {"A", 9.5}, {"D", 9.75}}) {
       ComparisonRow row;
       row.title = title, row.runs = {title, title}, row.ood_at_equal = ood, row.spread = 0.01;
+      if (ood) row.at_equal_by_seed = {{1, *ood - 0.01}, {2, *ood}, {3, *ood + 0.01}};
       comparison.rows.push_back(row);
     }
     ComparisonTable table(ComparisonTable::Kind::at_equal_loss);

@@ -32,6 +32,8 @@ QString signed_loss(double value) {
   return (value < 0 ? QStringLiteral("−") : QStringLiteral("+")) + digits;
 }
 
+QString word(const std::string& text) { return text.empty() ? kNone : QString::fromStdString(text); }
+
 QString p_value(const std::optional<PairedTest>& test) {
   if (!test || !test->p_holm) return kNone;
   return *test->p_holm < 0.001 ? QStringLiteral("< 0.001") : QString::number(*test->p_holm, 'f', 3);
@@ -44,6 +46,11 @@ ComparisonTable::Cell ComparisonTable::to_tell_apart(const std::optional<PairedT
   if (!test->more) return {tr("a second seed"), 1};
   const int64_t more = *test->more;
   return {more == 0 ? tr("told apart") : more == 1 ? tr("1 more seed") : tr("%1 more seeds").arg(more), static_cast<double>(more)};
+}
+
+ComparisonTable::Cell ComparisonTable::half_95_of(const std::optional<PairedTest>& test) {
+  const std::optional<double> half = test ? test->difference.half_95 : std::nullopt;
+  return {half ? QString::number(*half, 'f', 3) : kNone, half.value_or(NAN)};
 }
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
@@ -63,11 +70,16 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
                 {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
                 {tr("± 95 %"), tr("Half of the 95 % interval of the mean over seeds (Student t); needs two or more")},
                 {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
+                {tr("± 95 % of it"), tr("Half of the 95 % interval of the mean difference of the seeds that the first row has too")},
                 {tr("p"), tr("Paired t test of the seeds that the first row has too, corrected for the other rows (Holm)")},
-                {tr("seeds"), tr("Runs gathered in this row")},
+                {tr("seeds"), tr("Seeds gathered in this row, each once")},
                 {tr("to tell apart"), tr("Seeds more that would bring the 95 % interval of the paired difference off zero, if mean and "
-                                         "deviation stayed; “More seeds” queues some")}};
-    more_columns_ = {3, 5, 7};
+                                         "deviation stayed; “More seeds” queues some")},
+                {tr("read from"), tr("Ends of cooldown branches; or mid-schedule: between evaluations, before the learning rate has "
+                                     "fallen")},
+                {tr("tuning"), tr("Whether the runs have the best value that a search found: tuned, at an edge of what was tried, "
+                                  "untuned (one value only), not at the best value")}};
+    more_columns_ = {3, 5, 6, 8, 9, 10};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const double against = i == 0 ? NAN : optional(row.against_first);
@@ -75,9 +87,12 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
                                           {row.spread ? QString::number(*row.spread, 'f', 3) : kNone, optional(row.spread)},
                                           {row.half_95 ? QString::number(*row.half_95, 'f', 3) : kNone, optional(row.half_95)},
                                           {signed_loss(against), against},
+                                          half_95_of(row.test),
                                           {p_value(row.test), row.test ? optional(row.test->p_holm) : NAN},
-                                          {QString::number(row.runs.size()), static_cast<double>(row.runs.size())},
-                                          to_tell_apart(row.test)})
+                                          {QString::number(row.seeds.size()), static_cast<double>(row.seeds.size())},
+                                          to_tell_apart(row.test),
+                                          {word(read_from(row)), NAN},
+                                          {word(row.tuning.state == Tuning::State::unknown ? "" : to_string(row.tuning.state)), NAN}})
         rows_[i].cells.push_back(std::move(cell));
       if (row.test) rows_[i].more_seeds = row.test->more;
     }

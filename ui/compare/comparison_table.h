@@ -49,6 +49,7 @@ class ComparisonTable : public QAbstractTableModel {
     std::optional<int64_t> more_seeds = {};
   };
   static Cell to_tell_apart(const std::optional<PairedTest>& test);
+  static Cell half_95_of(const std::optional<PairedTest>& test);
   void arrange();
   const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
 
