@@ -157,7 +157,7 @@ Json to_json(const PanelRecipe& panel) {
 
 const std::vector<std::string>& panel_charts() {
   static const std::vector<std::string> charts{"loss",     "trajectory", "gap",         "series",    "layers",     "heads", "setting",
-                                               "position", "table",      "score-curve", "score-map", "score-dots", "scores"};
+                                               "position", "table",      "score-curve", "score-map", "score-dots", "scores", "length", "length-last"};
   return charts;
 }
 

@@ -44,7 +44,7 @@ struct FigureRecipe {
   bool operator==(const FigureRecipe&) const = default;
 };
 
-/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores.
+/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores, length, length-last.
 const std::vector<std::string>& panel_charts();
 
 /// Throws UsageError "ORIGIN: /panels/0/chart is …".

@@ -7,6 +7,7 @@
 #include "analysis/comparison/group_names.h"
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/figures/length_figure.h"
 #include "analysis/figures/derived.h"
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/palette.h"
@@ -93,6 +94,7 @@ Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
   const std::string statistic = panel.statistic.empty() ? "entropy_normalized" : panel.statistic;
   if (panel.chart == "loss") return loss_figure(drawn, recipe);
   if (panel.chart == "trajectory") return trajectory_figure(drawn, panel.domain, panel.at_loss);
+  if (panel.chart.starts_with("length")) return length_figure(drawn, panel.domain, panel.chart == "length-last", panel.spread);
   if (panel.chart == "gap") return gap_figure(drawn, recipe);
   if (panel.chart == "series") return series_figure(drawn, panel.series, recipe);
   if (panel.chart == "layers") return layers_of(drawn, statistic, panel.x);

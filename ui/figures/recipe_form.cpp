@@ -168,7 +168,8 @@ void RecipeForm::makePanels(QFormLayout& form) {
       form, tr("Chart"),
       {tr("losses"), tr("OOD against pre-training loss"), tr("gap"), tr("a series"), tr("entropy by layer"), tr("layers and heads"),
        tr("a number by a setting"), tr("loss by position"), tr("table"), tr("scores over a number"), tr("map of scores"),
-       tr("dots of scores"), tr("table of scores")},
+       tr("dots of scores"), tr("table of scores"), tr("loss over length"),
+       tr("loss of the last tokens over length")},
       [this](int chosen) {
         panel().chart = panel_charts()[static_cast<size_t>(chosen)];
         if (panel().chart == "series" && panel().series.empty()) panel().series = "gradient_norm";
@@ -183,7 +184,7 @@ void RecipeForm::makePanels(QFormLayout& form) {
        {"loss", "gap", "series", "layers"});
   only(line(form, tr("Series"), tr("gradient_norm, ood/loss/code, tokens_per_second …"), [this] { return &panel().series; }), {"series"});
   only(line(form, tr("Domain"), tr("One OOD domain; empty: the mean of all"), [this] { return &panel().domain; }),
-       {"trajectory", "position", "table"});
+       {"trajectory", "position", "table", "length", "length-last"});
   only(line(form, tr("Statistic"), tr("entropy_normalized, distance, captured_mass …"), [this] { return &panel().statistic; }),
        {"layers", "heads"});
   only(line(form, tr("Value"), tr("ood, validation, gap, perplexity, entropy, or a series"), [this] { return &panel().value; }),
@@ -209,7 +210,7 @@ void RecipeForm::makePanels(QFormLayout& form) {
   only(choice(
            form, tr("Bands"), {tr("standard deviation"), tr("standard error"), tr("95 % interval")},
            [this](int chosen) { panel().spread = static_cast<Spread>(chosen); }, [this] { return static_cast<int>(panel().spread); }),
-       {"loss", "gap", "series"});
+       {"loss", "gap", "series", "length", "length-last"});
   only(number(form, tr("Smoothing"), tr(" of the x axis"), 0, 1e15, [this] { return &panel().smoothing; }), {"loss", "series"});
 }
 
