@@ -149,7 +149,7 @@ std::string number_title(const std::string& name) {
                                                         {"gap", "OOD loss − validation loss (nats)"},
                                                         {"tokens", "training tokens"},
                                                         {"tokens_times_parameters", "training tokens × parameters"},
-                                                        {"perplexity", "training perplexity, last 1 % of steps"},
+                                                        {"perplexity", "training perplexity"},
                                                         {"validation_perplexity", "validation perplexity"},
                                                         {"flops", "training FLOPs"},
                                                         {"seconds", "training time (s)"},

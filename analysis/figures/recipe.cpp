@@ -18,7 +18,7 @@ namespace {
 
 const std::vector<std::string> kAxes{"step", "tokens", "flops", "seconds"}, kScales{"linear", "log", "symlog"},
     kLegends{"above", "direct", "none"}, kSpreads{"deviation", "error", "interval"}, kFits{"none", "power-law", "power-law-floor"},
-    kFormats{"pdf", "svg", "png", "csv", "tex", "json"};
+    kCheckpoints{"newest", "mean"}, kFormats{"pdf", "svg", "png", "csv", "tex", "json"};
 
 [[noreturn]] void refuse(const std::string& pointer, const Json& value, const std::string& expected) {
   throw UsageError(pointer + " is " + value.dump() + "; expected " + expected);
@@ -107,8 +107,8 @@ PageStyle style_from(const Json& object) {
 PanelRecipe panel_from(const Json& object, const std::string& at) {
   if (!object.is_object()) refuse(at, object, "an object");
   check_known_keys(object,
-                   {"chart", "title", "runs", "x", "x_scale", "y_scale", "x_range", "y_range", "series", "domain", "statistic", "at_loss",
-                    "value", "against", "fit", "task", "rows", "spread", "smoothing"},
+                   {"chart",   "title", "runs",    "x",   "x_scale", "y_scale", "x_range",     "y_range", "series", "domain",   "statistic",
+                    "at_loss", "value", "against", "fit", "task",    "tasks",   "checkpoints", "rows",    "spread", "smoothing"},
                    at);
   PanelRecipe panel;
   panel.chart = one_of(object, "chart", at, panel_charts(), panel.chart);
@@ -123,6 +123,8 @@ PanelRecipe panel_from(const Json& object, const std::string& at) {
   panel.value = text_at(object, "value", at, panel.value), panel.against = text_at(object, "against", at, panel.against);
   panel.fit = static_cast<Fit>(place_of(kFits, one_of(object, "fit", at, kFits, "none")));
   panel.task = text_at(object, "task", at, ""), panel.rows = text_at(object, "rows", at, panel.rows);
+  panel.tasks = texts_at(object, "tasks", at, {});
+  panel.checkpoint_mean = one_of(object, "checkpoints", at, kCheckpoints, "newest") == "mean";
   panel.spread = static_cast<Spread>(place_of(kSpreads, one_of(object, "spread", at, kSpreads, "deviation")));
   panel.smoothing = number_at(object, "smoothing", at, 0, 0, 1e30);
   if (panel.chart == "series" && panel.series.empty())
@@ -148,6 +150,8 @@ Json to_json(const PanelRecipe& panel) {
   put("value", panel.value, usual.value), put("against", panel.against, usual.against);
   put("fit", kFits[static_cast<size_t>(panel.fit)], kFits[0]);
   put("task", panel.task, usual.task), put("rows", panel.rows, usual.rows);
+  put("tasks", panel.tasks, usual.tasks);
+  put("checkpoints", kCheckpoints[panel.checkpoint_mean ? 1 : 0], kCheckpoints[0]);
   put("spread", kSpreads[static_cast<size_t>(panel.spread)], kSpreads[0]);
   put("smoothing", panel.smoothing, usual.smoothing);
   return object;
@@ -156,8 +160,9 @@ Json to_json(const PanelRecipe& panel) {
 }  // namespace
 
 const std::vector<std::string>& panel_charts() {
-  static const std::vector<std::string> charts{"loss",     "trajectory", "gap",         "series",    "layers",     "heads", "setting",
-                                               "position", "table",      "score-curve", "score-map", "score-dots", "scores", "length", "length-last"};
+  static const std::vector<std::string> charts{"loss",    "trajectory", "gap",    "series",      "layers",    "heads",
+                                               "setting", "position",   "table",  "score-curve", "score-map", "score-dots",
+                                               "scores",  "held-back",  "length", "length-last"};
   return charts;
 }
 

@@ -25,6 +25,8 @@ struct PanelRecipe {
   Fit fit = Fit::none;                             ///< of chart setting
   std::string against = "training.learning_rate";  ///< of chart setting: the number across, likewise; of scores: score_figures.h
   std::string task;                                ///< of scores: what the tasks' names begin with; empty: all
+  std::vector<std::string> tasks;                  ///< of charts scores and score-dots: these alone, in this order; empty: as `task` says
+  bool checkpoint_mean = false;                    ///< of the same two: means over all checkpoints scored; else the newest
   std::string rows = "depth";                      ///< of chart score-map: the number up
   Spread spread = Spread::deviation;               ///< of bands over seeds
   double smoothing = 0;                            ///< reach of the exponential mean, in units of the x axis; 0: none
@@ -44,7 +46,7 @@ struct FigureRecipe {
   bool operator==(const FigureRecipe&) const = default;
 };
 
-/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores, length, length-last.
+/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores, held-back, length, length-last.
 const std::vector<std::string>& panel_charts();
 
 /// Throws UsageError "ORIGIN: /panels/0/chart is …".
@@ -59,6 +61,8 @@ std::vector<std::string> shipped_recipes();
 /// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. Throws UsageError
 /// where a panel asks for what no run has.
 FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among = {});
+/// Names of what has no point, cell or row to show: "panel 2 (trajectory)"; of all runs empty, the page is none.
+std::vector<std::string> empty_parts(const FigureRecipe& recipe, const FigurePage& page);
 /// Those that the recipe's query takes.
 RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs);
 

@@ -7,8 +7,9 @@
 #include "analysis/comparison/group_names.h"
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/statistics.h"
-#include "analysis/figures/length_figure.h"
 #include "analysis/figures/derived.h"
+#include "analysis/figures/held_back.h"
+#include "analysis/figures/length_figure.h"
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/palette.h"
 #include "analysis/figures/recipe.h"
@@ -85,6 +86,8 @@ PageTable table_of(const RunSet& runs, const PanelRecipe& panel) {
   return table;
 }
 
+ScoreChoice chosen_scores(const PanelRecipe& panel) { return {panel.task, panel.tasks, panel.checkpoint_mean}; }
+
 Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
   CurveRecipe recipe{.x = panel.x,
                      .log_x = panel.x_scale == AxisKind::logarithmic,
@@ -94,6 +97,7 @@ Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
   const std::string statistic = panel.statistic.empty() ? "entropy_normalized" : panel.statistic;
   if (panel.chart == "loss") return loss_figure(drawn, recipe);
   if (panel.chart == "trajectory") return trajectory_figure(drawn, panel.domain, panel.at_loss);
+  if (panel.chart == "held-back") return held_back_figure(drawn);
   if (panel.chart.starts_with("length")) return length_figure(drawn, panel.domain, panel.chart == "length-last", panel.spread);
   if (panel.chart == "gap") return gap_figure(drawn, recipe);
   if (panel.chart == "series") return series_figure(drawn, panel.series, recipe);
@@ -101,7 +105,7 @@ Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn) {
   if (panel.chart == "heads") return heads_of(drawn, statistic);
   if (panel.chart == "score-curve") return score_curve(drawn, panel.task, panel.against);
   if (panel.chart == "score-map") return score_map(drawn, panel.task, panel.against, panel.rows);
-  if (panel.chart == "score-dots") return score_dots(drawn, panel.task);
+  if (panel.chart == "score-dots") return score_dots(drawn, chosen_scores(panel));
   if (panel.chart == "position") return position_figure(drawn, panel.domain);
   return number_figure(drawn, panel.value, panel.against, panel.fit);
 }
@@ -152,6 +156,23 @@ void require_series(const RunSet& runs, const PanelRecipe& panel, const std::str
 
 }  // namespace
 
+std::vector<std::string> empty_parts(const FigureRecipe& recipe, const FigurePage& page) {
+  std::vector<std::string> parts;
+  size_t figures = 0, tables = 0;
+  for (size_t i = 0; i < recipe.panels.size(); ++i) {
+    const std::string& chart = recipe.panels[i].chart;
+    bool shows = false;
+    if (chart == "table" || chart == "scores") {
+      shows = !page.tables.at(tables++).rows.empty();
+    } else {
+      const Figure& figure = page.panels.at(figures++);
+      shows = figure.map || std::any_of(figure.curves.begin(), figure.curves.end(), [](const Curve& curve) { return !curve.x.empty(); });
+    }
+    if (!shows) parts.push_back("panel " + std::to_string(i + 1) + " (" + chart + ")");
+  }
+  return parts;
+}
+
 RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs) {
   const RunFilter filter(recipe.runs);
   RunSet chosen;
@@ -175,7 +196,8 @@ FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSe
     std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(mine), [&](const Run* run) { return narrower.passes(*run); });
     require_series(mine, panel, "/panels/" + std::to_string(i));
     if (panel.chart == "table" || panel.chart == "scores") {
-      page.tables.push_back(panel.chart == "table" ? table_of(mine, panel) : score_table(drawn_groups(mine, all), panel.task, panel.title));
+      page.tables.push_back(panel.chart == "table" ? table_of(mine, panel)
+                                                   : score_table(drawn_groups(mine, all), chosen_scores(panel), panel.title));
       continue;
     }
     Figure figure = figure_of(panel, drawn_groups(mine, all));

@@ -300,7 +300,7 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
 Figure held_back_figure(const DrawnSet& drawn) {
   Figure figure{.id = "held-back-against-training", .title = "Loss on held-back text against training loss"};
   figure.x = {"training loss, mean of 1 % of the steps (nats)", false, true, {}};
-  figure.y = {"loss on held-back text of the training domains (nats)", false, false, {}};
+  figure.y = {"held-back loss (nats)", false, false, {}};
   RunSet all;
   for (const DrawnRuns& each : drawn) all.insert(all.end(), each.seeds.begin(), each.seeds.end());
   const TrunksAndBranches trunks(all);

@@ -24,13 +24,13 @@ std::string short_number(double value) {
   return text.data();
 }
 
-/// The newest of each task.
+/// Of each task the newest, of all of its items where one is.
 std::vector<const TaskScoreRecord*> records_of(const Run& run, const std::string& task) {
   std::map<std::string, const TaskScoreRecord*> newest;
   for (const TaskScoreRecord& record : run.task_scores()) {
     if (!task.empty() && record.task != task && !record.task.starts_with(task + "-")) continue;
     const TaskScoreRecord*& kept = newest[record.task];
-    if (!kept || record.step >= kept->step) kept = &record;
+    if (!kept || std::pair(!record.partial, record.step) >= std::pair(!kept->partial, kept->step)) kept = &record;
   }
   std::vector<const TaskScoreRecord*> records;
   for (const auto& [name, record] : newest) records.push_back(record);
@@ -58,6 +58,7 @@ double number_in_name(const std::string& task, const std::string& word) {
 
 struct Point {
   double at = 0, value = 0, error = 0;
+  int64_t items = 0;
   double until = kNothing;  ///< of a group that reaches from a number to another: "depth 20-30 %"
 };
 
@@ -70,13 +71,14 @@ std::vector<Point> points_of(const Run& run, const TaskScoreRecord& record, cons
       if (score.metric.starts_with(begin)) {
         char* behind = nullptr;
         const double at = std::strtod(score.metric.c_str() + begin.size(), &behind);
-        points.push_back({at, score.value, score.standard_error, *behind == '-' ? std::strtod(behind + 1, nullptr) : kNothing});
+        points.push_back(
+            {at, score.value, score.standard_error, score.items, *behind == '-' ? std::strtod(behind + 1, nullptr) : kNothing});
       }
     return points;
   }
   const double in_name = number_in_name(record.task, name), at = std::isfinite(in_name) ? in_name : run_number(run, name);
   if (const TaskScoreRecord::Score* score = main_score(record); score && std::isfinite(at))
-    points.push_back({at, score->value, score->standard_error});
+    points.push_back({at, score->value, score->standard_error, score->items});
   return points;
 }
 
@@ -102,19 +104,33 @@ std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task,
   return scores;
 }
 
+/// Wilson's 95 % score interval of a share of `items`, or of as many as `error` stands for where that are fewer: items of a group may be
+/// alike. It stays between 0 and 1, and has a width where all items were right, or none.
+std::array<double, 2> wilson_95(double share, double error, int64_t items) {
+  const double z2 = kNormal975 * kNormal975, variance = share * (1 - share);
+  auto n = static_cast<double>(items);
+  if (error > 0 && variance > 0) n = items > 0 ? std::min(n, variance / (error * error)) : variance / (error * error);
+  if (!(n > 0)) return {kNothing, kNothing};
+  const double middle = (share + z2 / (2 * n)) / (1 + z2 / n), half = std::sqrt(z2 * (variance / n + z2 / (4 * n * n))) / (1 + z2 / n);
+  return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
+}
+
 /// Seeds of one setting together.
 struct Together {
   std::vector<double> values;
-  double error = 0;  ///< over items, of one seed
-  void add(double value, double item_error) {
+  double error = 0, chance = 0;  ///< `error` over items, of one seed
+  int64_t items = 0;
+  bool is_partial = false;
+  void add(double value, double item_error, int64_t item_count) {
     values.push_back(value);
-    error = item_error;
+    error = item_error, items = item_count;
   }
   double value() const { return mean(values); }
   double standard_error() const { return values.size() > 1 ? *deviation(values) / std::sqrt(static_cast<double>(values.size())) : error; }
-  double half_95() const {
+  std::array<double, 2> interval_95() const {
     const Repeated seeds = repeated(values);
-    return seeds.half_95 ? *seeds.half_95 : kNormal975 * error;
+    if (!seeds.half_95) return wilson_95(value(), error, items);
+    return {std::max(0.0, seeds.mean - *seeds.half_95), std::min(1.0, seeds.mean + *seeds.half_95)};
   }
 };
 
@@ -134,21 +150,74 @@ std::set<std::string> tasks_of(const DrawnSet& drawn, const std::string& task) {
   return names;
 }
 
-/// Of a group of seeds in one task; without values where it was not scored.
-Together together(const DrawnRuns& group, const std::string& task, double* chance = nullptr) {
+/// Those of the choice; none where no run has one of them.
+std::vector<std::string> tasks_of(const DrawnSet& drawn, const ScoreChoice& choice) {
+  const std::set<std::string> there = tasks_of(drawn, choice.task);
+  if (choice.tasks.empty()) return {there.begin(), there.end()};
+  const bool any = std::any_of(choice.tasks.begin(), choice.tasks.end(), [&](const std::string& name) { return there.contains(name); });
+  return any ? choice.tasks : std::vector<std::string>();
+}
+
+/// What counts of a run in one task: its newest result, or that of every checkpoint that was scored in the same way.
+std::vector<const TaskScoreRecord*> counted(const Run& run, const std::string& task, bool all_checkpoints) {
+  std::vector<const TaskScoreRecord*> records;
+  const TaskScoreRecord* newest = nullptr;
+  for (const TaskScoreRecord* record : records_of(run, task))
+    if (record->task == task && main_score(*record)) newest = record;
+  if (!newest) return records;
+  if (!all_checkpoints) return {newest};
+  for (const TaskScoreRecord& record : run.task_scores())
+    if (record.task == task && record.options == newest->options && record.partial == newest->partial && main_score(record))
+      records.push_back(&record);
+  return records;
+}
+
+/// Of a group of seeds in one task; without values where it was not scored. Checkpoints answer the same items: the error of their mean is
+/// taken for that of one of them.
+Together together(const DrawnRuns& group, const std::string& task, bool all_checkpoints) {
   Together found;
-  for (const Run* run : group.seeds)
-    for (const TaskScoreRecord* record : records_of(*run, task))
-      if (const TaskScoreRecord::Score* score = main_score(*record); score && record->task == task) {
-        found.add(score->value, score->standard_error);
-        if (chance) *chance = record->chance;
-      }
+  for (const Run* run : group.seeds) {
+    std::vector<double> values, errors;
+    const std::vector<const TaskScoreRecord*> records = counted(*run, task, all_checkpoints);
+    for (const TaskScoreRecord* record : records) {
+      values.push_back(main_score(*record)->value), errors.push_back(main_score(*record)->standard_error);
+      found.chance = record->chance, found.is_partial |= record->partial;
+    }
+    if (!values.empty()) found.add(mean(values), mean(errors), main_score(*records.back())->items);
+  }
   return found;
+}
+
+/// The unweighted mean of `tasks` of a run, at each of its counted checkpoints that has them all.
+std::vector<double> averages(const Run& run, const std::vector<std::string>& tasks, bool all_checkpoints) {
+  std::map<int64_t, std::vector<double>> by_step;
+  for (const std::string& task : tasks)
+    for (const TaskScoreRecord* record : counted(run, task, all_checkpoints))
+      by_step[all_checkpoints ? record->step : 0].push_back(main_score(*record)->value);
+  std::vector<double> means;
+  for (const auto& [step, values] : by_step)
+    if (values.size() == tasks.size()) means.push_back(mean(values));
+  return means;
+}
+
+/// The means of the tasks of a group: of each seed, or of each checkpoint of the only one.
+std::vector<double> averages(const DrawnRuns& group, const std::vector<std::string>& tasks, bool all_checkpoints) {
+  if (group.seeds.size() == 1) return averages(*group.seeds.front(), tasks, all_checkpoints);
+  std::vector<double> of_seeds;
+  for (const Run* run : group.seeds)
+    if (const std::vector<double> own = averages(*run, tasks, all_checkpoints); !own.empty()) of_seeds.push_back(mean(own));
+  return of_seeds;
 }
 
 std::string per_cent(double value, double error) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), std::isfinite(error) ? "%.1f ± %.1f" : "%.1f", 100 * value, 100 * error);
+  return text.data();
+}
+
+std::string short_per_cent(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", 100 * value);
   return text.data();
 }
 
@@ -191,7 +260,7 @@ Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::st
     for (const Run* run : group.seeds)
       for (const TaskScoreRecord* record : records_of(*run, task))
         for (const Point& point : points_of(*run, *record, against)) {
-          points[point.at].add(point.value, point.error);
+          points[point.at].add(point.value, point.error, point.items);
           chances[point.at] = record->chance;
         }
     if (points.empty()) continue;
@@ -199,7 +268,8 @@ Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::st
     if (curve.marker == Marker::none) curve.marker = Marker::circle;
     for (const auto& [at, scores] : points) {
       curve.x.push_back(at), curve.y.push_back(scores.value());
-      curve.low.push_back(scores.value() - scores.half_95()), curve.high.push_back(scores.value() + scores.half_95());
+      const auto [low, high] = scores.interval_95();
+      curve.low.push_back(low), curve.high.push_back(high);
     }
     figure.curves.push_back(std::move(curve));
   }
@@ -263,10 +333,10 @@ std::vector<ScoreSource> sources_of_dot(const DrawnSet& drawn, const std::string
   return nearest;
 }
 
-Figure score_dots(const DrawnSet& drawn, const std::string& task) {
+Figure score_dots(const DrawnSet& drawn, const ScoreChoice& choice) {
   Figure figure{.id = "score-dots", .title = "Scores", .y = share_axis()};
-  const std::set<std::string> tasks = tasks_of(drawn, task);
-  figure.x.names.assign(tasks.begin(), tasks.end());
+  const std::vector<std::string> tasks = tasks_of(drawn, choice);
+  figure.x.names = tasks;
   figure.x.range = std::array<double, 2>{0.5, static_cast<double>(tasks.size()) + 0.5};
   Curve chances{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
   for (size_t g = 0; g < drawn.size(); ++g) {
@@ -274,52 +344,76 @@ Figure score_dots(const DrawnSet& drawn, const std::string& task) {
     double at = 0;
     for (const std::string& name : tasks) {
       ++at;
-      double chance = 0;
-      const Together found = together(group, name, &chance);
-      if (g == 0 && chance > 0)
-        for (const double x : {at - 0.4, at + 0.4, kNothing}) chances.x.push_back(x), chances.y.push_back(chance);
+      const Together found = together(group, name, choice.checkpoint_mean);
+      if (g == 0 && found.chance > 0)
+        for (const double x : {at - 0.4, at + 0.4, kNothing}) chances.x.push_back(x), chances.y.push_back(found.chance);
       if (found.values.empty()) continue;
       const bool first = std::none_of(figure.curves.begin(), figure.curves.end(), [&](const Curve& c) { return c.label == group.label; });
       Curve dot{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .marker = group.marker, .in_legend = first};
       if (dot.marker == Marker::none) dot.marker = Marker::circle;
       dot.x.push_back(at + beside(g, drawn.size())), dot.y.push_back(found.value());
       Curve interval{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .in_legend = false};
-      for (const double side : {-1.0, 1.0})
-        interval.x.push_back(at + beside(g, drawn.size())), interval.y.push_back(found.value() + side * found.half_95());
+      const std::array<double, 2> ends = found.interval_95();
+      for (const double end : ends) interval.x.push_back(at + beside(g, drawn.size())), interval.y.push_back(end);
       figure.curves.push_back(std::move(dot));
-      if (std::isfinite(found.half_95())) figure.curves.push_back(std::move(interval));
+      if (std::isfinite(ends[0])) figure.curves.push_back(std::move(interval));
     }
   }
   if (chances.x.size() > 0) figure.curves.push_back(std::move(chances));
   return figure;
 }
 
-PageTable score_table(const DrawnSet& drawn, const std::string& task, const std::string& title) {
+namespace {
+
+/// The last rows: the mean of the tasks, and what its values over checkpoints or seeds say of it.
+void add_averages(PageTable& table, const DrawnSet& drawn, const std::vector<std::string>& tasks, bool all_checkpoints) {
+  std::vector<std::string> means{"mean of the tasks", ""}, deviations{"deviation", ""}, errors{"standard error", ""},
+      intervals{"95 % interval", ""};
+  for (const DrawnRuns& group : drawn) {
+    const Repeated all = repeated(averages(group, tasks, all_checkpoints));
+    const bool several = all.deviation && all.half_95;
+    means.push_back(all.count > 0 ? per_cent(all.mean, kNothing) : "–");
+    deviations.push_back(several ? short_per_cent(*all.deviation) : "–");
+    errors.push_back(several ? short_per_cent(*all.deviation / std::sqrt(static_cast<double>(all.count))) : "–");
+    intervals.push_back(several ? short_per_cent(all.mean - *all.half_95) + " to " + short_per_cent(all.mean + *all.half_95) : "–");
+  }
+  table.rows.push_back(std::move(means));
+  if (!all_checkpoints) return;
+  for (auto* row : {&deviations, &errors, &intervals}) table.rows.push_back(std::move(*row));
+}
+
+}  // namespace
+
+PageTable score_table(const DrawnSet& drawn, const ScoreChoice& choice, const std::string& title) {
   PageTable table{title.empty() ? "Scores (%), ± standard error" : title, {"task", "chance"}, {}};
   for (const DrawnRuns& group : drawn) table.header.push_back(group.label);
-  std::vector<std::vector<double>> all(drawn.size());
-  const std::set<std::string> tasks = tasks_of(drawn, task);
+  const std::vector<std::string> tasks = tasks_of(drawn, choice);
+  bool any_partial = false;
   for (const std::string& name : tasks) {
-    double chance = 0;
     std::vector<Together> scores;
-    for (const DrawnRuns& group : drawn) scores.push_back(together(group, name, &chance));
+    for (const DrawnRuns& group : drawn) scores.push_back(together(group, name, choice.checkpoint_mean));
+    const auto scored = std::find_if(scores.begin(), scores.end(), [](const Together& t) { return !t.values.empty(); });
     const size_t best = clearly_best(scores);
-    std::vector<std::string> row{name, per_cent(chance, kNothing)};
+    std::vector<std::string> row{name, scored == scores.end() ? "–" : per_cent(scored->chance, kNothing)};
     for (size_t i = 0; i < scores.size(); ++i) {
-      row.push_back(scores[i].values.empty() ? "–" : per_cent(scores[i].value(), scores[i].standard_error()) + (i == best ? " *" : ""));
-      if (!scores[i].values.empty()) all[i].push_back(scores[i].value());
+      const Together& score = scores[i];
+      any_partial |= score.is_partial;
+      row.push_back(score.values.empty()
+                        ? "–"
+                        : per_cent(score.value(), score.standard_error()) + (score.is_partial ? " (part)" : "") + (i == best ? " *" : ""));
     }
     table.rows.push_back(std::move(row));
   }
-  if (tasks.size() > 1) {
-    std::vector<std::string> row{"mean of the tasks", ""};
-    for (const auto& scores : all) row.push_back(scores.size() == tasks.size() ? per_cent(mean(scores), kNothing) : "–");
-    table.rows.push_back(std::move(row));
-  }
-  if (!tasks.empty())
+  if (tasks.size() > 1) add_averages(table, drawn, tasks, choice.checkpoint_mean);
+  if (tasks.empty()) return table;
+  table.notes.push_back(
+      "Errors are over seeds where there are several, else over items. * is above every other by more than 1.96 standard errors of the "
+      "difference, taken as independent; on the same items it is less.");
+  if (choice.checkpoint_mean)
     table.notes.push_back(
-        "Errors are over seeds where there are several, else over items. * is above every other by more than 1.96 standard errors of the "
-        "difference, taken as independent; on the same items it is less.");
+        "Scores are means over the checkpoints scored; deviation, error and interval of the mean of the tasks are over those of a single "
+        "run, which are not independent, or over seeds.");
+  if (any_partial) table.notes.push_back("(part): not all items of the task were scored.");
   return table;
 }
 

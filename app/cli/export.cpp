@@ -86,6 +86,17 @@ void set_range(AxisRecipe& axis, const std::vector<double>& ends, const std::str
   axis.range = std::array<double, 2>{ends[0], ends[1]};
 }
 
+/// Throws DataError where the page shows nothing at all, and warns of what is empty beside the rest.
+void require_content(const FigureRecipe& recipe, const FigurePage& page, const std::string& name) {
+  const std::vector<std::string> empty = empty_parts(recipe, page);
+  const bool several = empty.size() > 1;
+  std::string list;
+  for (const std::string& part : empty) list += (list.empty() ? "" : ", ") + part;
+  const std::string words = "the recipe " + name + ": no run has recorded what " + list + (several ? " show" : " shows");
+  if (empty.size() == recipe.panels.size()) throw DataError(words + "; nothing was written");
+  if (!empty.empty()) warn("warning: " + words + (several ? "; they are empty" : "; it is empty"));
+}
+
 /// Of the recipe's own runs, or of those given.
 int run_recipe(const Options& o) {
   const std::filesystem::path file = find_recipe(o.recipe);
@@ -101,6 +112,7 @@ int run_recipe(const Options& o) {
   }
   const OpenedRuns runs = open_runs(paths);
   const FigurePage page = make_page(recipe, runs.pointers());
+  require_content(recipe, page, recipe.name);
   std::vector<std::string> files;
   if (std::filesystem::is_directory(o.out))
     for (const std::string& format : recipe.formats)

@@ -19,6 +19,7 @@ class ScoreFiguresTest : public QObject {
     const char* task;
     double value, error;
     int64_t step = 10;
+    bool partial = false;
   };
   QTemporaryDir folder_;
 
@@ -32,6 +33,7 @@ class ScoreFiguresTest : public QObject {
     writer.add(StepRecord{10, 1024, 6e9, 1, 4, 1e-3, 1.0, 1000});
     for (const Given& given : all) {
       TaskScoreRecord record{given.step, given.task, "acc", 0.25, "data", "checkpoint", {{"acc", given.value, given.error, 100}}};
+      record.partial = given.partial;
       for (const std::string& depth : depths)
         record.scores.push_back({"acc depth " + depth, given.value - std::stod(depth) / 1000, 0.1, 50});
       writer.add(record);
@@ -58,9 +60,9 @@ class ScoreFiguresTest : public QObject {
     const Curve& both = figure.curves[0];
     QCOMPARE(both.x, (std::vector<double>{2048, 4096}));
     QVERIFY(near(both.y[0], 0.8) && near(both.y[1], 0.5));
-    // over two seeds 0.9 and 0.7: deviation 0.1414, error 0.1, Student's t of one degree 12.706
-    QVERIFY(std::abs(both.high[0] - (0.8 + 12.706 * 0.1)) < 1e-3);
-    QVERIFY(std::abs(both.low[1] - (0.5 - 1.96 * 0.05)) < 1e-4);
+    // over two seeds 0.9 and 0.7: Student's t of one degree is 12.706, which reaches beyond both ends
+    QVERIFY(near(both.high[0], 1) && near(both.low[0], 0));
+    QVERIFY(std::abs(both.low[1] - 0.40383) < 1e-5 && std::abs(both.high[1] - 0.59617) < 1e-5);  // Wilson, 50 of 100
     QCOMPARE(figure.curves[2].label, std::string("chance"));
     QCOMPARE(figure.curves[2].x, (std::vector<double>{2048, 4096, 8192}));
     QCOMPARE(figure.curves[2].y, (std::vector<double>{0.25, 0.25, 0.25}));
@@ -139,13 +141,70 @@ class ScoreFiguresTest : public QObject {
     QVERIFY(to_csv(figure).starts_with("curve,\"1 arc-easy, 2 piqa\",share right\n"));
     QCOMPARE(figure.curves.size(), size_t{5});  // dot and interval of each, chance
     QVERIFY(figure.curves[0].in_legend && !figure.curves[1].in_legend && !figure.curves[2].in_legend);
-    QVERIFY(std::abs(figure.curves[3].y[1] - (0.6 + 1.96 * 0.02)) < 1e-4);
+    QVERIFY(std::abs(figure.curves[3].y[0] - 0.50200) < 1e-5 && std::abs(figure.curves[3].y[1] - 0.69060) < 1e-5);  // Wilson, 60 of 100
+  }
+
+  /// 1.96 standard errors would be none at 0 and 1, and reach beyond them near by.
+  void intervals_stay_between_nothing_and_all() {
+    const Run a = scored("attention", 1, {{"a", 0, 0}, {"b", 1, 0}, {"c", 0.01, 0.01}, {"d", 0.9, 0.03}});
+    const Run b = scored("attention", 2, {{"d", 0.5, 0.05}});
+    const auto interval = [](const Figure& figure, size_t i) { return figure.curves.at(i).y; };
+    const Figure one = page_of(R"({"chart": "score-dots"})", {&a}).panels.at(0);
+    QVERIFY(near(interval(one, 1)[0], 0) && std::abs(interval(one, 1)[1] - 0.03699) < 1e-5);  // 3.8415 / 103.8415
+    QVERIFY(std::abs(interval(one, 3)[0] - 0.96301) < 1e-5 && near(interval(one, 3)[1], 1));
+    QVERIFY(interval(one, 5)[0] > 0 && interval(one, 5)[0] < 0.01);
+    const Figure two = page_of(R"({"chart": "score-dots", "task": "d"})", {&a, &b}).panels.at(0);
+    QVERIFY(near(interval(two, 1)[0], 0) && near(interval(two, 1)[1], 1));  // two seeds say little
+  }
+
+  void a_table_has_the_tasks_of_its_list() {
+    const Run a = scored("attention", 1, {{"arc-easy", 0.6, 0.01}, {"mqar-length-64", 1, 0}, {"piqa", 0.7, 0.02}});
+    const PageTable table = page_of(R"({"chart": "scores", "tasks": ["piqa", "arc-easy"]})", {&a}).tables.at(0);
+    QCOMPARE(table.rows.size(), size_t{3});
+    QCOMPARE(table.rows[0][0], std::string("piqa"));
+    QCOMPARE(table.rows[2][2], std::string("65.0"));  // without mqar
+    const PageTable lacks = page_of(R"({"chart": "scores", "tasks": ["piqa", "siqa"]})", {&a}).tables.at(0);
+    QCOMPARE(lacks.rows[1][2], std::string("–"));
+    QCOMPARE(lacks.rows[2][2], std::string("–"));
+    const Figure dots = page_of(R"({"chart": "score-dots", "tasks": ["piqa", "arc-easy"]})", {&a}).panels.at(0);
+    QCOMPARE(dots.x.names, (std::vector<std::string>{"piqa", "arc-easy"}));
+  }
+
+  /// The averages of arXiv:2506.11305, appendix L: 42.32, 0.368, 0.213 and 41.41 to 43.24, whose end is of the rounded error; of the
+  /// error itself it is 43.2348.
+  void a_table_of_means_over_checkpoints() {
+    const Run a = scored("attention", 1,
+                         {{"x", 0.42166, 0.01, 8},
+                          {"x", 0.42056, 0.01, 9},
+                          {"x", 0.42741, 0.01},
+                          {"y", 0.42166, 0.01, 8},
+                          {"y", 0.42056, 0.01, 9},
+                          {"y", 0.42741, 0.01},
+                          {"y", 0.99, 0.01, 4, true}});  // the last on some items alone
+    const PageTable table = page_of(R"({"chart": "scores", "tasks": ["x", "y"], "checkpoints": "mean"})", {&a}).tables.at(0);
+    QString last;  // column
+    for (const auto& row : table.rows) last += QString::fromStdString(row.back()) + "; ";
+    QCOMPARE(last, QStringLiteral("42.3 ± 1.0; 42.3 ± 1.0; 42.3; 0.37; 0.21; 41.41 to 43.23; "));
+    const PageTable newest = page_of(R"({"chart": "scores"})", {&a}).tables.at(0);
+    QCOMPARE(newest.rows[0].back(), std::string("42.7 ± 1.0"));
+    QCOMPARE(newest.rows.size(), size_t{3});
+  }
+
+  void whole_results_come_before_partial_ones() {
+    const Run a = scored("attention", 1, {{"piqa", 0.6, 0.02, 8}, {"piqa", 1, 0, 10, true}, {"siqa", 0.5, 0.1, 10, true}});
+    const PageTable table = page_of(R"({"chart": "scores"})", {&a}).tables.at(0);
+    QCOMPARE(table.rows[0].back(), std::string("60.0 ± 2.0"));
+    QCOMPARE(table.rows[1].back(), std::string("50.0 ± 10.0 (part)"));
+    QCOMPARE(table.notes.back(), std::string("(part): not all items of the task were scored."));
   }
 
   void recipes_keep_their_words() {
     const FigureRecipe recipe =
         parse_recipe(R"({"panels": [{"chart": "score-map", "task": "mqar", "against": "length", "rows": "pairs"}]})", "r", "r");
     QVERIFY(parse_recipe(to_json(recipe).dump(), "again", "r") == recipe);
+    const FigureRecipe list = parse_recipe(R"({"panels": [{"chart": "scores", "tasks": ["b", "a"], "checkpoints": "mean"}]})", "r", "r");
+    QVERIFY(list.panels[0].checkpoint_mean && parse_recipe(to_json(list).dump(), "again", "r") == list);
+    QVERIFY_THROWS_EXCEPTION(UsageError, parse_recipe(R"({"panels": [{"chart": "scores", "checkpoints": "all"}]})", "r", "r"));
     QVERIFY_THROWS_EXCEPTION(UsageError, parse_recipe(R"({"panels": [{"chart": "score-maps"}]})", "r", "r"));
   }
 };

@@ -221,6 +221,15 @@ class InspectExportCliTest : public QObject {
     }
   }
 
+  /// No run was scored on a task: a file without a single curve would look like a result.
+  void a_recipe_without_a_curve_is_refused() {
+    const auto result = program_.run({"-q", "export", "--recipe", "task-scores", "plain", "--out", "none.csv"});
+    QVERIFY2(result.code == 3 && is_one_error(result) && result.err.contains("panel 1 (score-dots)"), qPrintable(result.err));
+    QVERIFY(!QFile::exists(program_.path("none.csv")));
+    const auto held_back = program_.run({"-q", "export", "--recipe", "2505.18522-figure-1a", "plain", "--out", "held-back.csv"});
+    QVERIFY2(held_back.code == 0 && QFile::exists(program_.path("held-back.csv")), qPrintable(held_back.err));
+  }
+
   void ends_of_the_axes() {
     const QString out = program_.path("ends.json");
     const auto result = program_.run({"-q", "export", "loss", "plain", "--x-range", "100", "200.5", "--y-range", "-1", "4", "--out", out});

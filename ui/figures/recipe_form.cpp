@@ -168,7 +168,7 @@ void RecipeForm::makePanels(QFormLayout& form) {
       form, tr("Chart"),
       {tr("losses"), tr("OOD against pre-training loss"), tr("gap"), tr("a series"), tr("entropy by layer"), tr("layers and heads"),
        tr("a number by a setting"), tr("loss by position"), tr("table"), tr("scores over a number"), tr("map of scores"),
-       tr("dots of scores"), tr("table of scores"), tr("loss over length"),
+       tr("dots of scores"), tr("table of scores"), tr("held-back against training loss"), tr("loss over length"),
        tr("loss of the last tokens over length")},
       [this](int chosen) {
         panel().chart = panel_charts()[static_cast<size_t>(chosen)];
@@ -187,9 +187,10 @@ void RecipeForm::makePanels(QFormLayout& form) {
        {"trajectory", "position", "table", "length", "length-last"});
   only(line(form, tr("Statistic"), tr("entropy_normalized, distance, captured_mass …"), [this] { return &panel().statistic; }),
        {"layers", "heads"});
-  only(line(form, tr("Value"), tr("ood, validation, gap, perplexity, entropy, or a series"), [this] { return &panel().value; }),
+  only(line(form, tr("Value"), tr("ood, validation, gap, perplexity (training), validation_perplexity, entropy, or a series"),
+            [this] { return &panel().value; }),
        {"setting"});
-  only(line(form, tr("Against"), tr("A setting like architecture.window, parameters, tokens, or a series"),
+  only(line(form, tr("Against"), tr("A setting like architecture.window, parameters, tokens, tokens_times_parameters, or a series"),
             [this] { return &panel().against; }),
        {"setting", "score-curve", "score-map"});
   only(choice(
