@@ -46,6 +46,22 @@ DrawnSet group_of(const ShownRuns& shown, const QString& directory) {
   return shown.drawn();
 }
 
+/// A task of which some run was scored on a part of the items alone is called so: its dot does not compare with the others.
+Figure with_parts_named(Figure dots, const DrawnSet& runs) {
+  for (std::string& name : dots.x.names) {
+    const bool is_part = std::any_of(runs.begin(), runs.end(), [&](const DrawnRuns& group) {
+      return std::any_of(group.seeds.begin(), group.seeds.end(), [&](const Run* run) {
+        bool scored = false, whole = false;  // figures take whole results first
+        for (const TaskScoreRecord& score : run->task_scores())
+          if (score.task == name) scored = true, whole |= !score.partial;
+        return scored && !whole;
+      });
+    });
+    if (is_part) name += " (part)";
+  }
+  return dots;
+}
+
 std::string chosen(const QComboBox* box) { return box->currentData().toString().toStdString(); }
 
 }  // namespace
@@ -177,7 +193,7 @@ void CompareCharts::makeScores() {
       [this] {
         return [task = chosen(task_), view = &scoreView(), current = session_.currentRun()](const ShownRuns& shown) {
           const DrawnSet runs = view->runs(shown, current);
-          return *view->across == 0 ? score_dots(runs, task) : score_map(runs, task, view->across, view->down);
+          return *view->across == 0 ? with_parts_named(score_dots(runs, task), runs) : score_map(runs, task, view->across, view->down);
         };
       },
       this);
