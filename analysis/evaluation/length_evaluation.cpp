@@ -164,7 +164,7 @@ LengthLosses evaluate_lengths(const std::filesystem::path& directory, const RunE
       losses.without_documents.push_back(domains[i]);
       continue;
     }
-    LengthLosses::Domain& domain = losses.domains.emplace_back(domains[i], is_ood(config.data, domains[i]));
+    LengthLosses::Domain& domain = losses.domains.emplace_back(LengthLosses::Domain{domains[i], is_ood(config.data, domains[i]), {}});
     int64_t rows = 0;
     const auto all = static_cast<double>(2 * batch.sequences * static_cast<int64_t>(lengths.size()));
     const auto row_done = [&] {

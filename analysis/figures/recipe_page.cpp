@@ -78,7 +78,7 @@ PageTable table_of(const RunSet& runs, const PanelRecipe& panel) {
                   {}};
   const auto spread = [](const std::optional<double>& value) { return value ? " ± " + text_of("%.3f", *value) : std::string(); };
   for (const ComparisonRow& row : found.rows)
-    table.rows.push_back({row.title, std::to_string(row.runs.size()), count_text(static_cast<double>(row.parameters)),
+    table.rows.push_back({row.title, std::to_string(row.seeds.size()), count_text(static_cast<double>(row.parameters)),
                           count_text(row.tokens_per_second), text_of("%.3f", row.pretraining_loss),
                           text_of("%.3f", row.ood_loss) + spread(row.ood_spread),
                           text_of("%.3f", row.ood_at_equal.value_or(kNothing)) + spread(row.spread)});

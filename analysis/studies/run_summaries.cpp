@@ -140,8 +140,13 @@ Taken taken_by(const Run& run, double step) {
   if (!train) return {};
   const auto behind = std::upper_bound(train->step.begin(), train->step.end(), step);
   if (behind == train->step.begin()) return {};
-  const auto last = static_cast<size_t>(behind - train->step.begin()) - 1;
-  return {train->tokens[last], train->seconds[last], train->flops[last]};
+  const auto next = static_cast<size_t>(behind - train->step.begin()), last = next - 1;
+  // Of a long run that is read thinned the step may lie between two records.
+  const double share = next < train->step.size() ? (step - train->step[last]) / (train->step[next] - train->step[last]) : 0;
+  const auto at = [&](const std::vector<double>& series) {
+    return share > 0 ? series[last] + share * (series[next] - series[last]) : series[last];
+  };
+  return {at(train->tokens), at(train->seconds), at(train->flops)};
 }
 
 /// Of the steps that are this run's own: a branch counts on from what its trunk had taken when it began.

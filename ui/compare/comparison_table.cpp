@@ -55,6 +55,23 @@ ComparisonTable::Cell ComparisonTable::half_95_of(const std::optional<PairedTest
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
+std::vector<ComparisonTable::Column> ComparisonTable::columnsAtEqualLoss() {
+  return {{tr("architecture"), {}},
+          {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
+          {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
+          {tr("± 95 %"), tr("Half of the 95 % interval of the mean over seeds (Student t); needs two or more")},
+          {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
+          {tr("± 95 % of it"), tr("Half of the 95 % interval of the mean difference of the seeds that the first row has too")},
+          {tr("p"), tr("Paired t test of the seeds that the first row has too, corrected for the other rows (Holm)")},
+          {tr("seeds"), tr("Seeds gathered in this row, each once")},
+          {tr("to tell apart"), tr("Seeds more that would bring the 95 % interval of the paired difference off zero, if mean and "
+                                   "deviation stayed; “More seeds” queues some")},
+          {tr("read from"), tr("Ends of cooldown branches; or mid-schedule: between evaluations, before the learning rate has "
+                               "fallen")},
+          {tr("tuning"), tr("Whether the runs have the best value that a search found: tuned, at an edge of what was tried, "
+                            "untuned (one value only), not at the best value")}};
+}
+
 void ComparisonTable::setComparison(const Comparison& comparison, const std::vector<double>& entropies) {
   const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
   beginResetModel();
@@ -65,20 +82,7 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
     rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
   }
   if (kind_ == Kind::at_equal_loss) {
-    columns_ = {{tr("architecture"), {}},
-                {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
-                {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-                {tr("± 95 %"), tr("Half of the 95 % interval of the mean over seeds (Student t); needs two or more")},
-                {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
-                {tr("± 95 % of it"), tr("Half of the 95 % interval of the mean difference of the seeds that the first row has too")},
-                {tr("p"), tr("Paired t test of the seeds that the first row has too, corrected for the other rows (Holm)")},
-                {tr("seeds"), tr("Seeds gathered in this row, each once")},
-                {tr("to tell apart"), tr("Seeds more that would bring the 95 % interval of the paired difference off zero, if mean and "
-                                         "deviation stayed; “More seeds” queues some")},
-                {tr("read from"), tr("Ends of cooldown branches; or mid-schedule: between evaluations, before the learning rate has "
-                                     "fallen")},
-                {tr("tuning"), tr("Whether the runs have the best value that a search found: tuned, at an edge of what was tried, "
-                                  "untuned (one value only), not at the best value")}};
+    columns_ = columnsAtEqualLoss();
     more_columns_ = {3, 5, 6, 8, 9, 10};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];

@@ -39,6 +39,7 @@ class ComparisonTable : public QAbstractTableModel {
   struct Column {
     QString name, help;
   };
+  static std::vector<Column> columnsAtEqualLoss();
   struct Cell {
     QString text;
     double value;  ///< NaN: unknown, or the architecture's name
