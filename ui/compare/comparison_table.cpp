@@ -83,7 +83,7 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
   }
   if (kind_ == Kind::at_equal_loss) {
     columns_ = columnsAtEqualLoss();
-    more_columns_ = {3, 5, 6, 8, 9, 10};
+    more_columns_ = {3, 5, 8, 9, 10};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const double against = i == 0 ? NAN : optional(row.against_first);
