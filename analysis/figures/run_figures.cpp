@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <optional>
 
 #include "analysis/comparison/branches.h"
 #include "analysis/comparison/comparison.h"
@@ -248,6 +249,19 @@ Trajectory mean_trajectory(const std::vector<Trajectory>& seeds) {
 
 }  // namespace
 
+namespace {
+
+/// The mean trajectory of some seeds, in the look of their row; nothing where they have no point in common.
+std::optional<Curve> mean_curve(const DrawnRuns& row, const std::vector<Trajectory>& measured) {
+  if (measured.empty()) return {};
+  Trajectory t = mean_trajectory(measured);
+  if (t.step.empty()) return {};
+  const std::string label = row.seeds.size() > 1 ? row.label + ", mean of " + std::to_string(measured.size()) : row.label;
+  return Curve{label, std::move(t.pretraining), std::move(t.ood), row.colour, row.dash, row.marker};
+}
+
+}  // namespace
+
 Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
                          const PretrainingLoss& pretraining) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
@@ -268,16 +282,14 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
       if (!trunks.has_ends(*run)) continue;
       if (Trajectory t = trunks.trajectory_of(*run, domain, pretraining); !t.step.empty()) ends.push_back(std::move(t));
     }
-    if (measured.empty()) continue;
-    Trajectory t = mean_trajectory(measured);
-    if (t.step.empty()) continue;
-    const std::string label = each.seeds.size() > 1 ? each.label + ", mean of " + std::to_string(measured.size()) : each.label;
-    Curve curve{label, std::move(t.pretraining), std::move(t.ood), each.colour, each.dash, each.marker};
-    curve.sparse = drawn.size() > 12;
-    figure.curves.push_back(std::move(curve));
+    std::optional<Curve> curve = mean_curve(each, measured);
+    if (!curve) continue;
+    curve->sparse = drawn.size() > 12;
+    figure.curves.push_back(*std::move(curve));
     if (ends.empty()) continue;
-    t = mean_trajectory(ends);
-    Curve of_ends{label + ", branch ends", std::move(t.pretraining), std::move(t.ood), each.colour, Dash::dot, Marker::square};
+    Trajectory t = mean_trajectory(ends);
+    Curve of_ends{
+        figure.curves.back().label + ", branch ends", std::move(t.pretraining), std::move(t.ood), each.colour, Dash::dot, Marker::square};
     of_ends.in_legend = false;
     figure.curves.push_back(std::move(of_ends));
     any_ends = true;
@@ -310,13 +322,10 @@ Figure held_back_figure(const DrawnSet& drawn) {
     for (const Run* run : each.seeds)
       if (std::find(own.begin(), own.end(), run) != own.end())  // branches of others would begin at the end of their run
         if (Trajectory t = held_back_trajectory(*run); !t.step.empty()) measured.push_back(std::move(t));
-    if (measured.empty()) continue;
-    Trajectory t = mean_trajectory(measured);
-    if (t.step.empty()) continue;
-    const std::string label = each.seeds.size() > 1 ? each.label + ", mean of " + std::to_string(measured.size()) : each.label;
-    Curve curve{label, std::move(t.pretraining), std::move(t.ood), each.colour, each.dash, each.marker};
-    curve.sparse = drawn.size() > 12;
-    figure.curves.push_back(std::move(curve));
+    std::optional<Curve> curve = mean_curve(each, measured);
+    if (!curve) continue;
+    curve->sparse = drawn.size() > 12;
+    figure.curves.push_back(*std::move(curve));
   }
   figure.identity_line = true;
   figure.provenance = provenance(drawn);

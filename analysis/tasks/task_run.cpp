@@ -11,6 +11,8 @@
 #include <optional>
 #include <set>
 
+#include "analysis/comparison/look_ahead.h"
+#include "analysis/evaluation/evaluation_input.h"
 #include "analysis/runs/checkpoint_file.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/results_file.h"
@@ -22,10 +24,8 @@
 #include "analysis/training/training_run.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/parallel.h"
-#include "models/architectures/registry.h"
 #include "models/config_text.h"
 #include "models/tasks/symbol_task.h"
-#include "models/training/plan.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -133,23 +133,6 @@ TaskResult read_result(const fs::path& file) {
     return result;
   } catch (const json::exception& error) {
     throw DataError(file.string() + " is damaged (" + std::string(error.what()).substr(0, 120) + ")");
-  }
-}
-
-/// Whether positions see what follows them (Avey's published ranker).
-bool looks_ahead(const json& values) {
-  const Architecture& block = architecture(values.at("block"));
-  return block.looks_ahead && !block.looks_ahead(values).empty();
-}
-
-/// Tokens that the model reads at most; 0: any number (rotary or no positions, recurrences).
-int64_t longest_input(const LoadedModel& loaded) {
-  const int64_t trained = loaded.config.data.sequence_length;
-  try {
-    planned_evaluation_bytes(loaded.config, loaded.rows(), loaded.model->arena().device().engine, 2 * trained + 1);
-    return 0;
-  } catch (const UsageError&) {
-    return trained;
   }
 }
 
@@ -349,10 +332,10 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
   result.strict_spaces = options.items.strict_spaces, result.trim = options.items.trim;
   result.greedy = options.greedy && task.kind == Task::Kind::choices;
   result.prefix = options.prefix, result.metric = task.metric, result.step = loaded.step;
-  if (task.kind == Task::Kind::choices && looks_ahead(loaded.config.architecture)) result.reading = options.reading;
+  if (task.kind == Task::Kind::choices && !looks_ahead(to_json(loaded.config)).empty()) result.reading = options.reading;
   result.checkpoint_hash = checkpoint_hash(step_file(directory, kCheckpoints, loaded.step));
   result.device = to_string(loaded.model->arena().device()), result.precision = to_string(loaded.model->activations());
-  const int64_t longest = longest_input(loaded);
+  const int64_t longest = longest_read(loaded);
   if (longest > 0 && options.max_length > longest)
     throw UsageError("--max-length is " + std::to_string(options.max_length) + ", the model reads " + std::to_string(longest) +
                      " tokens at most");
