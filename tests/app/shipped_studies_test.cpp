@@ -4,6 +4,8 @@
 #include "analysis/studies/same_data.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/studies/study_plan.h"
+#include "models/corpus/vocabulary.h"
+#include "models/training/plan.h"
 #include "tests/app/program.h"
 
 using namespace saccade;
@@ -178,6 +180,23 @@ class ShippedStudiesTest : public QObject {
       if (config.data.sequence_length != 128) QCOMPARE(config.training.steps * batch, int64_t{64 * 100'000});
     }
     QCOMPARE(widths, (std::set<int64_t>{64, 128, 256, 512}));
+  }
+
+  /// As the models of arXiv:2312.04927: layers are mixers without an MLP. Attention has its four matrices and a norm in each of two layers, beside
+  /// the embedding and the last norm.
+  void recallHasNoMlp() {
+    int attention = 0;
+    for (const WantedRun& wanted : view_of("2312.04927-figure-2-10m").wanted) {
+      const RunConfig& config = wanted.run.config;
+      const Json& architecture = config.architecture;
+      QVERIFY2(architecture.at("block") == "mamba" && !architecture.contains("mlp_width"), architecture.dump().c_str());
+      if (architecture.at("mixer") != "attention") continue;
+      const auto width = architecture.at("width").get<int64_t>();
+      const int64_t layer = width + 4 * width * width;
+      QCOMPARE(make_plan(config, vocabulary_of(config.data.tokenizer)).parameters, 8192 * width + 2 * layer + width);
+      ++attention;
+    }
+    QVERIFY(attention > 0);
   }
 
   void everyRowHasItsScales() {
