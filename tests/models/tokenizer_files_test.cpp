@@ -186,6 +186,67 @@ class TokenizerFilesTest : public QObject {
     }
   }
 
+  /// The published rank file, where tiktoken has put it (its cache, by the SHA-1 of the address): it may not be shipped here.
+  void numbers_of_p50k_base() {
+    const fs::path file = cached_rank_file("ec7223a39ce59f226a68acc30dc1af2788490e15");
+    if (file.empty()) QSKIP("no rank file of p50k_base in TIKTOKEN_CACHE_DIR, DATA_GYM_CACHE_DIR or the cache of tiktoken");
+    const auto tokenizer = parse_rank_file(read_file(file), "p50k_base");
+    QCOMPARE(tokenizer->vocabulary(), 50281);
+    QVERIFY(tokenizer->encode("hello world") == std::vector<int32_t>({31373, 995}));
+    QVERIFY(tokenizer->encode("        x") == std::vector<int32_t>({50262, 2124}));  // seven blanks, and the eighth with the letter
+  }
+
+  /// A rank file made here, with the published numbers of the two words, numbers behind the end of text for runs of blanks, and words that
+  /// are joined in the order of their ranks. Any bytes come back.
+  void numbers_of_a_small_rank_file() {
+    const std::vector<std::pair<std::string, int>> words{{"hello", 31373}, {" world", 995}, {"ll", 260},   {"he", 261},   {"hell", 262},
+                                                         {"os", 263},      {"lo", 264},     {"  ", 50257}, {"   ", 50258}};
+    std::string ranks;
+    const auto add = [&](const std::string& token, int rank) {
+      ranks += QByteArray::fromStdString(token).toBase64().toStdString() + " " + std::to_string(rank) + "\n";
+    };
+    for (int byte = 0; byte < 256; ++byte) add(std::string(1, static_cast<char>(byte)), 255 - byte);  // numbers are ranks, not bytes
+    for (const auto& [token, rank] : words) add(token, rank);
+    const auto tokenizer = parse_rank_file(ranks, "p50k_base.tiktoken");
+    const auto encoded = [&](const char* text) { return tokenizer->encode(text); };
+    using Tokens = std::vector<int32_t>;
+    QVERIFY(encoded("hello world") == (Tokens{31373, 995}));
+    QVERIFY(encoded("hellos") == (Tokens{262, 263}));                   // ll, he, hell, os: the lowest rank first
+    QVERIFY(encoded("llo") == (Tokens{260, 255 - 'o'}));                // not l and lo
+    QVERIFY(encoded("   hello") == (Tokens{50257, 255 - ' ', 31373}));  // the last blank belongs to the next piece
+    QVERIFY(encoded("<|endoftext|>").size() == 13);                     // as plain text
+    QVERIFY(tokenizer->end_of_text() == 50256 && tokenizer->vocabulary() == 50281);
+    for (uint64_t seed = 1; seed < 60; ++seed) {
+      std::string text;
+      const Random random(seed, "any bytes");
+      for (uint64_t i = 0; i < 3 * seed; ++i)
+        text += i % 5 == 0 ? words[random.below(words.size(), i)].first : std::string(1, static_cast<char>(random.below(256, i)));
+      QCOMPARE(tokenizer->decode(tokenizer->encode(text)), text);
+    }
+  }
+
+  /// Of one tokenizer, as a tokenizer.json, as a pair of files and as a rank file: the same pieces of a megabyte of text and code, whatever
+  /// their numbers.
+  void forms_of_one_tokenizer_agree() {
+    const fs::path source = qEnvironmentVariable("SACCADE_SOURCE_DIR").toStdString();
+    std::string text;
+    for (const char* folder : {"docs", "models", "kernels"})
+      for (const auto& entry : fs::recursive_directory_iterator(source / folder))
+        if (const auto kind = entry.path().extension(); kind == ".md" || kind == ".cpp" || kind == ".h") text += read_file(entry.path());
+    for (const Json& other : expected().at("texts")) text += other.get<std::string>();
+    QVERIFY2(text.size() > 1'000'000, qPrintable(QString::number(text.size())));
+    const auto pieces = [&](const char* file) {
+      const auto tokenizer = open_tokenizer_file((fixtures() / file).string());
+      std::vector<std::string> list;
+      for (const int32_t token : tokenizer->encode(text)) list.push_back(tokenizer->piece(token));
+      return list;
+    };
+    const std::vector<std::string> of_json = pieces("gpt2.json");
+    QVERIFY(of_json.size() > 100'000 && of_json.size() < text.size());
+    QVERIFY(pieces("r50k_base.tiktoken") == of_json && pieces("pair/vocab.json") == of_json);
+    QVERIFY(pieces("llama3.json") == pieces("cl100k_base.tiktoken"));
+  }
+
   void padded_vocabularies() {
     QCOMPARE(padded_vocabulary(50281, 128), 50304);
     QCOMPARE(padded_vocabulary(50304, 128), 50304);
@@ -194,6 +255,13 @@ class TokenizerFilesTest : public QObject {
 
  private:
   static fs::path fixtures() { return fs::path(qEnvironmentVariable("SACCADE_SOURCE_DIR").toStdString()) / "tests/fixtures/tokenizers"; }
+  /// Empty where there is none.
+  static fs::path cached_rank_file(const std::string& name) {
+    for (const QString& folder :
+         {qEnvironmentVariable("TIKTOKEN_CACHE_DIR"), qEnvironmentVariable("DATA_GYM_CACHE_DIR"), QDir::tempPath() + "/data-gym-cache"})
+      if (const fs::path file = fs::path(folder.toStdString()) / name; !folder.isEmpty() && fs::is_regular_file(file)) return file;
+    return {};
+  }
   static const Json& expected() {
     static const Json all = Json::parse(read_file(fixtures() / "expected.json"));
     return all;
