@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -13,7 +14,6 @@
 #include "analysis/comparison/groups.h"
 #include "analysis/comparison/look_ahead.h"
 #include "analysis/comparison/repetitions.h"
-#include "analysis/comparison/statistics.h"
 #include "kernels/engine/error.h"
 
 namespace saccade {
@@ -35,17 +35,6 @@ double mean_over(const std::vector<const Run*>& seeds, F measure) {
   for (const Run* run : seeds)
     if (const double value = measure(*run); !std::isnan(value)) values.push_back(value);
   return mean(values);
-}
-
-/// What the study says that made one of the seeds, of the value that they have; without a study only the run's own rate is known.
-Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tuning) {
-  for (const Run* run : seeds) {
-    const Tuning known = tuning ? tuning(*run) : Tuning{};
-    if (known.state == Tuning::State::unknown) continue;
-    const json own = run->experiment().value(setting_pointer(known.setting), json());
-    return own.is_number() ? of_value(known, own.get<double>()) : known;
-  }
-  return untuned(*seeds.front());
 }
 
 double spent(const Run& run, const Column Series::*column) {
@@ -91,7 +80,7 @@ std::string reason_of(const Comparison& comparison, bool asked_for) {
   std::array<char, 48> at{};
   std::snprintf(at.data(), at.size(), "%.3f nats", *comparison.equal_loss);
   if (asked_for) return std::string(at.data()) + " was chosen.";
-  const auto passed = [](const ComparisonRow& row) { return row.ood_at_equal.has_value(); };
+  const auto passed = [](const ComparisonRow& row) { return row.ood_at_equal.mean.has_value(); };
   const auto others = std::count_if(rows.begin() + 1, rows.end(), passed), all = static_cast<std::ptrdiff_t>(rows.size()) - 1;
   const std::string with = all == 0        ? ""
                            : others == all ? " and all others"
@@ -101,10 +90,38 @@ std::string reason_of(const Comparison& comparison, bool asked_for) {
   return std::string(at.data()) + " is the lowest pre-training loss that " + rows.front().title + with + " have passed.";
 }
 
-std::vector<double> values_of(const std::map<int64_t, double>& by_seed) {
-  std::vector<double> values;
-  for (const auto& [seed, value] : by_seed) values.push_back(value);
-  return values;
+/// Of each seed what `at_end` gives of its runs that are whole.
+std::map<int64_t, double> ends_of(const std::vector<const Run*>& seeds, const std::function<double(const Run&)>& at_end) {
+  return by_seed(seeds, [&](const Run& run) { return run.damage().empty() ? at_end(run) : kUnknown; });
+}
+
+/// The mean over seeds of the last standard error that the journal has of a series: seeds were evaluated on the same text, so it is as
+/// large for their mean.
+std::optional<double> text_error(const std::vector<const Run*>& seeds, const std::string& series) {
+  std::vector<double> errors;
+  for (const auto& [seed, error] : ends_of(seeds, [&](const Run& run) {
+         const Series* found = run.find(series);
+         return found && !found->error.empty() ? found->error.back() : kUnknown;
+       }))
+    errors.push_back(error);
+  return errors.empty() ? std::nullopt : std::optional(mean(errors));
+}
+
+/// As the journals have them.
+void add_ends(ComparisonRow& row, const std::vector<const Run*>& seeds, const std::string& domain, const PretrainingLoss& loss) {
+  row.id_at_end = compared_loss(ends_of(seeds,
+                                        [&](const Run& run) {
+                                          const Series series = pretraining_series(run, loss);
+                                          return series.value.empty() ? kUnknown : series.value.back();
+                                        }),
+                                row.independent);
+  if (loss.kind == PretrainingLoss::Kind::validation) row.id_at_end.text_error = text_error(seeds, "validation/loss");
+  const std::string ood = domain.empty() ? "ood/loss" : "ood/loss/" + domain;
+  row.ood_at_end = compared_loss(ends_of(seeds, [&](const Run& run) { return last(run, ood); }), row.independent);
+  row.ood_at_end.text_error = text_error(seeds, ood);
+  for (const std::string& name : seeds.front()->ood_domains())
+    row.domains.emplace_back(
+        name, compared_loss(ends_of(seeds, [&](const Run& run) { return last(run, "ood/loss/" + name); }), true).mean.value_or(kUnknown));
 }
 
 ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, std::optional<double> equal_loss, const std::string& domain,
@@ -121,49 +138,13 @@ ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, s
   for (const Run* run : seeds)
     if (row.seeds.empty() || row.seeds.back() != run->info().seed) row.seeds.push_back(run->info().seed);
   row.independent = with_one_beginning(seeds).empty();
-  const auto at_end = [&](const std::string& series) {
-    return values_of(by_seed(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, series) : kUnknown; }));
-  };
-  row.pretraining_loss = mean(values_of(by_seed(seeds, [&](const Run& r) {
-    const Series series = r.damage().empty() ? pretraining_series(r, loss) : Series{};
-    return series.value.empty() ? kUnknown : series.value.back();
-  })));
-  const std::string ood = domain.empty() ? "ood/loss" : "ood/loss/" + domain;
-  row.ood_loss = mean(at_end(ood));
-  if (row.independent) {
-    row.ood_by_seed = by_seed(seeds, [&](const Run& r) { return r.damage().empty() ? last(r, ood) : kUnknown; });
-    row.ood_spread = deviation(at_end(ood));
-  }
-  for (const std::string& name : seeds.front()->ood_domains()) row.domains.emplace_back(name, mean(at_end("ood/loss/" + name)));
+  add_ends(row, seeds, domain, loss);
   if (!equal_loss) return row;
   row.branch_ends = std::all_of(seeds.begin(), seeds.end(), [&](const Run* run) { return trunks.has_ends(*run); });
-  const std::map<int64_t, double> at_equal =
-      by_seed(seeds, [&](const Run& run) { return ood_at(trunks.trajectory_of(run, domain, loss), *equal_loss).value_or(kUnknown); });
-  if (at_equal.empty()) return row;
-  const std::vector<double> values = values_of(at_equal);
-  row.ood_at_equal = mean(values);
-  if (!row.independent) return row;  // what varies between forks of one run is not what varies between seeds
-  row.at_equal_by_seed = at_equal;
-  row.spread = deviation(values);
-  row.half_95 = repeated(values).half_95;
+  row.ood_at_equal = compared_loss(
+      by_seed(seeds, [&](const Run& run) { return ood_at(trunks.trajectory_of(run, domain, loss), *equal_loss).value_or(kUnknown); }),
+      row.independent);
   return row;
-}
-
-/// Of the seeds that both have, in pairs: a − b.
-PairedTest test_of_pairs(const std::map<int64_t, double>& a, const std::map<int64_t, double>& b) {
-  std::vector<double> first, second;
-  for (const auto& [seed, value] : a)
-    if (const auto other = b.find(seed); other != b.end()) first.push_back(value), second.push_back(other->second);
-  return paired_test(first, second);
-}
-
-/// Of every row but the first, the seeds that both have, in pairs.
-void test_against_first(std::vector<ComparisonRow>& rows) {
-  std::vector<PairedTest> tests;
-  for (size_t i = 1; i < rows.size(); ++i) tests.push_back(test_of_pairs(rows[i].at_equal_by_seed, rows[0].at_equal_by_seed));
-  correct_by_holm(tests);
-  for (size_t i = 1; i < rows.size(); ++i)
-    if (tests[i - 1].difference.count > 0) rows[i].test = std::move(tests[i - 1]);
 }
 
 struct Condition {
@@ -235,17 +216,20 @@ void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<co
 /// comparison.
 std::vector<std::string> describe_tuning(const std::vector<ComparisonRow>& rows) {
   std::map<std::string, std::vector<std::string>> titles;
-  std::set<size_t> budgets;
+  std::map<std::string, std::set<size_t>> budgets;  // of settings that were searched: how many values were tried
   for (const ComparisonRow& row : rows) {
-    const bool one = row.tuning.state == Tuning::State::untuned;
+    const bool one = row.tuning.state == Tuning::State::untuned && !leaves_rate_untuned(row.tuning);
     titles[one ? "untuned: one rate only" : describe(row.tuning)].push_back(row.title);
-    budgets.insert(one ? 1 : row.tuning.tried.size());
+    budgets[row.tuning.setting].insert(one ? 1 : row.tuning.tried.size());
   }
   std::vector<std::string> lines;
   for (const auto& [words, names] : titles) lines.push_back(joined(names) + ": " + words);
-  if (budgets.size() > 1)
-    lines.push_back("the search for the best rate was not as long for all (" + std::to_string(*budgets.begin()) + " to " +
-                    std::to_string(*budgets.rbegin()) + " values)");
+  for (const auto& [setting, sizes] : budgets)
+    if (sizes.size() > 1)
+      lines.push_back("the search for the best " + std::string(setting == "training.learning_rate" ? "rate" : setting) +
+                      " was not as long for all (" + std::to_string(*sizes.begin()) + " to " + std::to_string(*sizes.rbegin()) +
+                      " values)");
+  if (budgets.size() > 1) lines.emplace_back("not the same setting was searched for all rows, so they are not tuned alike");
   return lines;
 }
 
@@ -324,11 +308,53 @@ std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds
   return {};
 }
 
-void pair_with_first(Comparison& comparison) {
+void pair_with_first(Comparison& comparison, const std::string& domain) {
   const std::optional<SequenceLosses>& first = comparison.rows.front().losses;
-  for (ComparisonRow& row : comparison.rows)
-    if (first && row.losses && &row != &comparison.rows.front() && row.losses->text == first->text)
-      if (const LossAndError d = paired_difference(*row.losses, *first, true); !std::isnan(d.loss)) row.ood_paired = d;
+  std::vector<PairedTest> tests(comparison.rows.size());
+  for (size_t i = 1; i < comparison.rows.size(); ++i) {
+    ComparisonRow& row = comparison.rows[i];
+    if (!first || !row.losses || row.losses->text != first->text) continue;
+    const LossAndError difference = paired_difference(*row.losses, *first, true, domain);
+    if (std::isnan(difference.loss)) continue;
+    row.ood_paired = difference;
+    if (const double p = p_of(difference); !std::isnan(p)) tests[i].p = p;
+  }
+  correct_by_holm(tests);
+  for (size_t i = 1; i < tests.size(); ++i) comparison.rows[i].ood_paired_p = tests[i].p_holm;
+}
+
+/// Where all seeds of all rows were evaluated on one text when they had ended, their ends are those: on more text than the journal's.
+void take_kept_ends(Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain) {
+  std::vector<ComparisonRow>& rows = comparison.rows;
+  const auto alike = [&](const ComparisonRow& row) { return row.losses && row.losses->text == rows.front().losses->text; };
+  comparison.ends_kept = !rows.empty() && std::all_of(rows.begin(), rows.end(), alike);
+  for (size_t i = 0; comparison.ends_kept && i < rows.size(); ++i) {
+    ComparisonRow& row = rows[i];
+    const auto take = [&](ComparedLoss& end, bool ood, const std::string& only) {
+      ComparedLoss kept = compared_loss(
+          ends_of(groups[i].seeds,
+                  [&](const Run& run) { return mean_over_domains(*losses_at_end(run.info().directory, run.info().step), ood, only).loss; }),
+          row.independent);
+      if (!kept.mean) return;  // that domain was not among what was evaluated
+      end = std::move(kept);
+      const double error = mean_over_domains(*row.losses, ood, only).error;
+      if (!std::isnan(error)) end.text_error = error;
+    };
+    take(row.ood_at_end, true, domain);
+    if (comparison.pretraining.kind == PretrainingLoss::Kind::validation) take(row.id_at_end, false, "");
+    for (auto& [name, loss] : row.domains)
+      if (const double kept = mean_over_domains(*row.losses, true, name).loss; !std::isnan(kept)) loss = kept;
+  }
+}
+
+void compare_rows_with_first(Comparison& comparison) {
+  const auto all = [&](ComparedLoss ComparisonRow::*loss) {
+    std::vector<ComparedLoss*> losses;
+    for (ComparisonRow& row : comparison.rows) losses.push_back(&(row.*loss));
+    compare_with_first(losses);
+  };
+  all(&ComparisonRow::ood_at_equal);
+  if (comparison.equal_ends) all(&ComparisonRow::id_at_end), all(&ComparisonRow::ood_at_end);
 }
 
 /// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
@@ -357,24 +383,34 @@ std::string why_left_out(const Run& run, const TrunksAndBranches& trunks, const 
 
 }  // namespace
 
-std::string read_from(const ComparisonRow& row) { return !row.ood_at_equal ? "" : row.branch_ends ? "branch ends" : "mid-schedule"; }
+Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tuning) {
+  for (const Run* run : seeds) {
+    const Tuning known = tuning ? tuning(*run) : Tuning{};
+    if (known.state == Tuning::State::unknown) continue;
+    const json own = run->experiment().value(setting_pointer(known.setting), json());
+    return own.is_number() ? of_value(known, own.get<double>()) : known;
+  }
+  return untuned(*seeds.front());
+}
+
+std::string read_from(const ComparisonRow& row) { return !row.ood_at_equal.mean ? "" : row.branch_ends ? "branch ends" : "mid-schedule"; }
 
 std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at) {
   const std::vector<ComparisonRow>& rows = comparison.rows;
   constexpr double kShown = 5e-4, kLevel = 0.05;  // differences that three digits show; of a test
   const bool end = at == ComparedAt::end;
   if (rows.size() < 2 || (end && !comparison.equal_ends)) return {};
-  const auto ood = [&](const ComparisonRow& row) { return end ? row.ood_loss : row.ood_at_equal.value_or(kUnknown); };
+  const auto loss = [&](size_t i) -> const ComparedLoss& { return end ? rows[i].ood_at_end : rows[i].ood_at_equal; };
+  const auto ood = [&](size_t i) { return loss(i).mean.value_or(kUnknown); };
   std::optional<size_t> least;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (std::isfinite(ood(rows[i])) && (!least || ood(rows[i]) < ood(rows[*least]))) least = i;
+    if (std::isfinite(ood(i)) && (!least || ood(i) < ood(*least))) least = i;
   if (!least) return {};
-  const auto by_seed = [&](size_t i) -> const std::map<int64_t, double>& { return end ? rows[i].ood_by_seed : rows[i].at_equal_by_seed; };
   std::vector<PairedTest> tests;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (i == *least || !std::isfinite(ood(rows[i]))) continue;
-    tests.push_back(test_of_pairs(by_seed(i), by_seed(*least)));
-    if (ood(rows[i]) - ood(rows[*least]) < kShown || tests.back().difference.mean <= 0) return {};
+    if (i == *least || !std::isfinite(ood(i))) continue;
+    tests.push_back(test_of_pairs(loss(i).by_seed, loss(*least).by_seed));
+    if (ood(i) - ood(*least) < kShown || tests.back().difference.mean <= 0) return {};
   }
   correct_by_holm(tests);
   const bool told = std::all_of(tests.begin(), tests.end(), [](const PairedTest& test) { return test.p_holm.value_or(1) < kLevel; });
@@ -392,7 +428,8 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   comparison.equal_loss = at_loss ? at_loss : common_loss(given, pretraining);
   std::vector<std::string> unusable;
   std::set<std::string> searched;  // settings of which the rows have their best values; "" where one has not
-  for (const RunGroup& group : group_runs(runs, TrunksAndBranches(among).runs())) {
+  const std::vector<RunGroup> groups = group_runs(runs, TrunksAndBranches(among).runs());
+  for (const RunGroup& group : groups) {
     comparison.rows.push_back(make_row(group, trunks, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
     comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
@@ -401,20 +438,16 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
     const Tuning& known = comparison.rows.back().tuning;
     searched.insert(known.state == Tuning::State::tuned ? known.setting : std::string());
   }
-  pair_with_first(comparison);
-  const std::optional<double> reference = comparison.rows.front().ood_at_equal;
-  for (ComparisonRow& row : comparison.rows)
-    if (reference && row.ood_at_equal) row.against_first = *row.ood_at_equal - *reference;
-  test_against_first(comparison.rows);
-  for (ComparisonRow& row : comparison.rows)  // the number that the test is of
-    if (row.test) row.against_first = row.test->difference.mean;
+  comparison.equal_ends = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
+    return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
+  });
+  pair_with_first(comparison, domain);
+  take_kept_ends(comparison, groups, domain);
+  compare_rows_with_first(comparison);
   comparison.equal_reason = reason_of(comparison, at_loss.has_value());
   for (const Run* run : runs)
     if (std::string why = why_left_out(*run, trunks, comparison.equal_loss, domain, pretraining); !why.empty())
       comparison.left_out.push_back(std::move(why));
-  comparison.equal_ends = std::all_of(runs.begin(), runs.end(), [&](const Run* run) {
-    return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
-  });
   comparison.warnings = find_differences(runs, searched.size() == 1 ? *searched.begin() : std::string());
   comparison.warnings.insert(comparison.warnings.end(), unusable.begin(), unusable.end());
   warn_of_tuning(comparison.warnings, comparison.rows);

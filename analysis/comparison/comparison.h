@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/compared_loss.h"
 #include "analysis/comparison/sequence_losses.h"
-#include "analysis/comparison/statistics.h"
 #include "analysis/comparison/tuning.h"
 #include "analysis/runs/run.h"
 
@@ -70,18 +70,12 @@ struct ComparisonRow {
   double memory_bytes = 0;
   bool memory_of_process = false;
   double tokens_per_second = 0;
-  double pretraining_loss = 0, ood_loss = 0;            ///< at the end, mean of seeds that are whole; NaN when none is
-  std::optional<double> ood_spread;                     ///< of `ood_loss`, as `spread`
-  std::map<int64_t, double> ood_by_seed;                ///< what ood_loss is the mean of; empty unless `independent`
-  std::optional<double> ood_at_equal;                   ///< at `equal_loss`, mean of seeds
-  std::optional<double> spread;                         ///< sample standard deviation over seeds, two or more
-  std::map<int64_t, double> at_equal_by_seed;           ///< what ood_at_equal is the mean of; empty unless `independent`
-  std::optional<double> half_95;                        ///< half of the 95 % interval of ood_at_equal, Student t
-  std::optional<PairedTest> test;                       ///< of the seeds that the first row has too, corrected for the other rows (Holm)
-  std::optional<double> against_first;                  ///< mean difference of `test`; without common seeds, of the two ood_at_equal
+  ComparedLoss id_at_end, ood_at_end;                   ///< of seeds that are whole; tests only where Comparison::equal_ends
+  ComparedLoss ood_at_equal;                            ///< OOD loss at `equal_loss`
   bool branch_ends = false;                             ///< `ood_at_equal` lies between ends of cooldown branches, of every seed
   std::optional<SequenceLosses> losses;                 ///< evaluated at the end (losses_at_end), mean of seeds; empty where one was not
   std::optional<LossAndError> ood_paired;               ///< OOD loss of `losses` minus the first row's, on the same sequences
+  std::optional<double> ood_paired_p;                   ///< p_of() it, corrected for the other rows (Holm): of the text, not of seeds
   std::vector<std::pair<std::string, double>> domains;  ///< OOD loss per domain at the end
   Tuning tuning{};                                      ///< of the learning rate, or of what a study searched
 };
@@ -91,7 +85,8 @@ struct Comparison {
   std::string equal_reason;  ///< why it is that one, or why there is none: a sentence
   std::vector<ComparisonRow> rows;
   std::vector<std::string> left_out;  ///< runs that do not count at `equal_loss` or at the end, and why: too young, damaged, diverged
-  bool equal_ends = true;             ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
+  bool ends_kept = false;  ///< ends are those of the evaluations that all runs made of one text when they had ended, else the journal's
+  bool equal_ends = true;  ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
                                       ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
   std::string equality;               ///< what the rows have in common, and what not, with the values; empty for one row
@@ -99,6 +94,8 @@ struct Comparison {
 };
 /// What is known of a run's tuning from outside, by the study that made it; Tuning::State::unknown without one.
 using TuningOfRun = std::function<Tuning(const Run&)>;
+/// Of the value that the seeds of a row have: what the study says that made one of them; without a study only their own rate is known.
+Tuning tuning_of_row(const std::vector<const Run*>& seeds, const TuningOfRun& tuning);
 /// Runs of one experiment are one row; cooldown branches belong to their runs (TrunksAndBranches). `among`: see group_runs().
 Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss = {}, const std::string& domain = "",
                    const std::vector<const Run*>& among = {}, const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});

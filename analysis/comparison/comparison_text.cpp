@@ -70,48 +70,114 @@ std::string cost_table(const Comparison& comparison) {
   return aligned(table);
 }
 
-json number_or_null(const std::optional<double>& value) { return value && std::isfinite(*value) ? json(*value) : json(); }
+/// A table for each loss that rows are compared by, of one shape: its seeds and its text, and how far it is from the first row's.
+struct LossTable {
+  std::string title;
+  ComparedLoss ComparisonRow::*loss;
+  bool at_equal = false, paired = false;  ///< with what it was read from; with the difference on the same text
+};
 
-}  // namespace
+std::string loss_table(const Comparison& comparison, const LossTable& of) {
+  const auto any = [&](auto&& has) { return std::any_of(comparison.rows.begin(), comparison.rows.end(), has); };
+  const bool text = any([&](const ComparisonRow& row) { return (row.*of.loss).text_error; });
+  const bool paired = of.paired && any([](const ComparisonRow& row) { return row.ood_paired; });
+  std::vector<std::string> head{of.title, "loss"};
+  if (text) head.emplace_back("± text");
+  head.insert(head.end(), {"± seeds", "± 95 %", "against first", "± 95 %", "p", "to tell them apart"});
+  if (of.at_equal) head.emplace_back("read from");
+  if (paired) head.insert(head.end(), {"on the same text", "± text", "p of text"});
+  std::vector<std::vector<std::string>> table{head};
+  for (const ComparisonRow& row : comparison.rows) {
+    const ComparedLoss& loss = row.*of.loss;
+    std::vector<std::string> line{row.title, format("%.4f", loss.mean)};
+    if (text) line.push_back(format("%.4f", loss.text_error));
+    line.insert(line.end(), {format("%.4f", loss.deviation), format("%.4f", loss.half_95), format("%+.4f", loss.against_first),
+                             loss.test ? format("%.4f", loss.test->difference.half_95) : "–",
+                             loss.test ? format("%.3g", loss.test->p_holm) : "–", loss.test ? describe_more(*loss.test) : "–"});
+    if (of.at_equal) line.push_back(read_from(row).empty() ? "–" : read_from(row));
+    const LossAndError difference = row.ood_paired.value_or(LossAndError{});
+    if (paired)
+      line.insert(line.end(), {format("%+.4f", difference.loss), format("%.4f", difference.error), format("%.3g", row.ood_paired_p)});
+    table.push_back(std::move(line));
+  }
+  return aligned(table);
+}
 
-std::string to_text(const Comparison& comparison) {
-  if (comparison.rows.empty()) return "no runs\n";
+/// What the rows are and where they ended, domain by domain.
+std::string end_table(const Comparison& comparison) {
   const std::vector<std::string> domains = domain_names(comparison);
   std::vector<std::string> head = {"architecture", "seeds", "parameters", "tokens/s", "ID loss", "OOD loss"};
   for (const std::string& name : domains) head.push_back("OOD " + name);
-  head.push_back(comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID");
-  head.insert(head.end(), {"read from", "± seeds", "± 95 %", "against first", "± 95 %", "p", "to tell them apart"});
-  const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
-  if (paired) head.insert(head.end(), {"OOD at the end against first", "± text"});
-  std::vector<std::vector<std::string>> table = {head};
+  std::vector<std::vector<std::string>> table{head};
   for (const ComparisonRow& row : comparison.rows) {
     std::vector<std::string> line = {row.title,
                                      std::to_string(row.seeds.size()),
                                      format("%.3f M", static_cast<double>(row.parameters) / 1e6),
                                      format("%.0f", row.tokens_per_second),
-                                     format("%.4f", row.pretraining_loss),
-                                     format("%.4f", row.ood_loss)};
+                                     format("%.4f", row.id_at_end.mean),
+                                     format("%.4f", row.ood_at_end.mean)};
     for (const std::string& name : domains) {
       const auto at = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& d) { return d.first == name; });
       line.push_back(at == row.domains.end() ? "–" : format("%.4f", at->second));
     }
-    const std::string from = read_from(row);
-    line.insert(line.end(),
-                {format("%.4f", row.ood_at_equal), from.empty() ? "–" : from, format("%.4f", row.spread), format("%.4f", row.half_95),
-                 format("%+.4f", row.against_first), row.test ? format("%.4f", row.test->difference.half_95) : "–",
-                 row.test ? format("%.3g", row.test->p_holm) : "–", row.test ? describe_more(*row.test) : "–"});
-    const LossAndError difference = row.ood_paired.value_or(LossAndError{});
-    if (paired) line.insert(line.end(), {format("%+.4f", difference.loss), format("%.4f", difference.error)});
-    table.push_back(line);
+    table.push_back(std::move(line));
   }
-  std::string text =
-      aligned(table) + "Losses in nats per token; ID: " + describe(comparison.pretraining) +
-      ". ± seeds: sample standard deviation; ± 95 %: of the mean over seeds (Student t); against first: the mean difference of "
-      "the seeds that the first has too, and its 95 % interval; p: paired t test of them, corrected for the other rows (Holm).\n";
-  if (paired)
-    text += "± text: standard error of that difference over the same sequences, evaluated when the runs had ended; not of seeds.\n";
-  if (std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return read_from(r) == "mid-schedule"; }))
+  return aligned(table);
+}
+
+std::string loss_tables(const Comparison& comparison) {
+  std::string text;
+  const std::string at = comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID";
+  for (const LossTable& of :
+       {LossTable{at, &ComparisonRow::ood_at_equal, true}, LossTable{"OOD at the end", &ComparisonRow::ood_at_end, false, true},
+        LossTable{"ID at the end", &ComparisonRow::id_at_end}})
+    text += "\n" + loss_table(comparison, of);
+  text += "Losses in nats per token; ID: " + describe(comparison.pretraining) +
+          ". ± text: standard error over the text that was evaluated; ± seeds: sample standard deviation; ± 95 %: of the mean over seeds "
+          "(Student t); against first: the mean difference of the seeds that the first has too, and its 95 % interval; p: paired t test of "
+          "them, corrected for the other rows (Holm).\n";
+  if (comparison.ends_kept) text += "Ends are those of the evaluations that the runs made of one text when they had ended.\n";
+  if (!comparison.equal_ends && comparison.rows.size() > 1)
+    text += "Not all runs have ended after as many tokens, so their ends are not held against each other.\n";
+  const auto any = [&](auto&& has) { return std::any_of(comparison.rows.begin(), comparison.rows.end(), has); };
+  if (any([](const ComparisonRow& row) { return row.ood_paired; }))
+    text +=
+        "on the same text: the difference over the same sequences, evaluated when the runs had ended, its standard error and p (normal "
+        "distribution, Holm): they are of these checkpoints, not of seeds.\n";
+  if (any([](const ComparisonRow& row) { return read_from(row) == "mid-schedule"; }))
     text += "mid-schedule: read between evaluations, before the learning rate has fallen; branch ends: between ends of cooldowns.\n";
+  return text;
+}
+
+json number_or_null(const std::optional<double>& value) { return value && std::isfinite(*value) ? json(*value) : json(); }
+
+json to_json(const std::optional<PairedTest>& test) {
+  if (!test) return {};
+  return {{"pairs", test->difference.count},
+          {"difference", number_or_null(test->difference.mean)},
+          {"interval_95", number_or_null(test->difference.half_95)},
+          {"p", number_or_null(test->p)},
+          {"p_holm", number_or_null(test->p_holm)},
+          {"more_pairs", test->more ? json(*test->more) : json()}};
+}
+
+json to_json(const ComparedLoss& loss) {
+  json by_seed = json::object();
+  for (const auto& [seed, value] : loss.by_seed) by_seed[std::to_string(seed)] = value;
+  return {{"mean", number_or_null(loss.mean)},
+          {"by_seed", by_seed},
+          {"deviation", number_or_null(loss.deviation)},
+          {"interval_95", number_or_null(loss.half_95)},
+          {"text_error", number_or_null(loss.text_error)},
+          {"against_first", number_or_null(loss.against_first)},
+          {"paired_test", to_json(loss.test)}};
+}
+
+}  // namespace
+
+std::string to_text(const Comparison& comparison) {
+  if (comparison.rows.empty()) return "no runs\n";
+  std::string text = end_table(comparison) + loss_tables(comparison);
   if (!comparison.equal_reason.empty()) text += comparison.equal_reason + "\n";
   for (const std::string& run : comparison.left_out) text += "left out: " + run + "\n";
   text += "\n" + cost_table(comparison);
@@ -140,22 +206,19 @@ json to_json(const Comparison& comparison) {
                     {"peak_memory_of", std::isnan(row.memory_bytes) ? json() : json(row.memory_of_process ? "process" : "device")},
                     {"devices", row.devices},
                     {"tokens_per_second", number_or_null(row.tokens_per_second)},
-                    {"pretraining_loss", number_or_null(row.pretraining_loss)},
-                    {"ood_loss", number_or_null(row.ood_loss)},
-                    {"ood_at_equal", number_or_null(row.ood_at_equal)},
-                    {"spread", number_or_null(row.spread)},
-                    {"interval_95", number_or_null(row.half_95)},
-                    {"against_first", number_or_null(row.against_first)},
+                    {"pretraining_loss", number_or_null(row.id_at_end.mean)},
+                    {"ood_loss", number_or_null(row.ood_at_end.mean)},
+                    {"ood_at_equal", number_or_null(row.ood_at_equal.mean)},
+                    {"spread", number_or_null(row.ood_at_equal.deviation)},
+                    {"interval_95", number_or_null(row.ood_at_equal.half_95)},
+                    {"against_first", number_or_null(row.ood_at_equal.against_first)},
                     {"read_from", read_from(row).empty() ? json() : json(read_from(row))},
-                    {"paired_test", row.test ? json{{"pairs", row.test->difference.count},
-                                                    {"difference", number_or_null(row.test->difference.mean)},
-                                                    {"interval_95", number_or_null(row.test->difference.half_95)},
-                                                    {"p", number_or_null(row.test->p)},
-                                                    {"p_holm", number_or_null(row.test->p_holm)},
-                                                    {"more_pairs", row.test->more ? json(*row.test->more) : json()}}
-                                             : json()},
+                    {"paired_test", to_json(row.ood_at_equal.test)},
+                    {"at_equal", {{"ood", to_json(row.ood_at_equal)}}},
+                    {"at_end", {{"id", to_json(row.id_at_end)}, {"ood", to_json(row.ood_at_end)}}},
                     {"ood_paired", row.ood_paired ? json{{"difference", number_or_null(row.ood_paired->loss)},
-                                                         {"standard_error", number_or_null(row.ood_paired->error)}}
+                                                         {"standard_error", number_or_null(row.ood_paired->error)},
+                                                         {"p_holm", number_or_null(row.ood_paired_p)}}
                                                   : json()},
                     {"domains", domains},
                     {"tuning", to_json(row.tuning)}});
@@ -164,6 +227,8 @@ json to_json(const Comparison& comparison) {
           {"equal_loss", number_or_null(comparison.equal_loss)},
           {"equal_loss_reason", comparison.equal_reason},
           {"rows", rows},
+          {"ends", comparison.ends_kept ? "final evaluations" : "journals"},
+          {"equal_ends", comparison.equal_ends},
           {"left_out", comparison.left_out},
           {"equality", comparison.equality},
           {"tuning", comparison.tuning},

@@ -110,19 +110,26 @@ SequenceLosses mean_of(const std::vector<std::shared_ptr<const SequenceLosses>>&
   return mean;
 }
 
-LossAndError mean_over_domains(const SequenceLosses& losses, bool ood) {
+LossAndError mean_over_domains(const SequenceLosses& losses, bool ood, const std::string& only) {
   DomainMean mean;
   for (const auto& [name, domain] : losses.domains)
-    if (domain.ood == ood) mean.add(domain.loss, standard_error(domain.by_sequence, domain.targets));
+    if (domain.ood == ood && (only.empty() || only == name)) mean.add(domain.loss, standard_error(domain.by_sequence, domain.targets));
   return mean.mean();
 }
 
-LossAndError paired_difference(const SequenceLosses& a, const SequenceLosses& b, bool ood) {
+double p_of(const LossAndError& difference) {
+  if (difference.error == 0) return difference.loss == 0 ? 1 : 0;
+  return std::erfc(std::abs(difference.loss / difference.error) / std::sqrt(2.0));
+}
+
+LossAndError paired_difference(const SequenceLosses& a, const SequenceLosses& b, bool ood, const std::string& only) {
   require_same_text(a, b);
   DomainMean mean;
   for (const auto& [name, mine] : a.domains) {
     const auto other = b.domains.find(name);
-    if (mine.ood != ood || other == b.domains.end() || other->second.by_sequence.size() != mine.by_sequence.size()) continue;
+    if (mine.ood != ood || (!only.empty() && only != name) || other == b.domains.end() ||
+        other->second.by_sequence.size() != mine.by_sequence.size())
+      continue;
     std::vector<double> differences;
     for (size_t s = 0; s < mine.by_sequence.size(); ++s) differences.push_back(mine.by_sequence[s] - other->second.by_sequence[s]);
     mean.add(mine.loss - other->second.loss, standard_error(differences, mine.targets));

@@ -51,9 +51,12 @@ SequenceLosses mean_of(const std::vector<std::shared_ptr<const SequenceLosses>>&
 struct LossAndError {
   double loss = std::numeric_limits<double>::quiet_NaN(), error = std::numeric_limits<double>::quiet_NaN();
 };
-LossAndError mean_over_domains(const SequenceLosses& losses, bool ood);
+/// `domain` empty: all of them; else that one alone.
+LossAndError mean_over_domains(const SequenceLosses& losses, bool ood, const std::string& domain = "");
 
 /// The same of a − b on the domains that both have; which of them are OOD, a says. Throws DataError where the two are of other text.
-LossAndError paired_difference(const SequenceLosses& a, const SequenceLosses& b, bool ood);
+LossAndError paired_difference(const SequenceLosses& a, const SequenceLosses& b, bool ood, const std::string& domain = "");
+/// Two-sided p of a difference over many sequences, of which its error alone is known: by the normal distribution. NaN without an error.
+double p_of(const LossAndError& difference);
 
 }  // namespace saccade

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 
 namespace saccade {
@@ -118,6 +119,16 @@ PairedTest paired_test(std::span<const double> a, std::span<const double> b) {
   test.p = p_of(d.mean, *d.deviation, d.count);
   test.more = more_pairs(d, kLevel);
   return test;
+}
+
+double mcnemar_p(int64_t first_alone, int64_t other_alone) {
+  const auto n = static_cast<double>(first_alone + other_alone);
+  double tail = 0;  // of the binomial distribution with n throws of 1 / 2
+  for (int64_t k = 0; k <= std::min(first_alone, other_alone); ++k) {
+    const auto at = static_cast<double>(k);
+    tail += std::exp(std::lgamma(n + 1) - std::lgamma(at + 1) - std::lgamma(n - at + 1) - n * std::numbers::ln2);
+  }
+  return std::min(1.0, 2 * tail);
 }
 
 void correct_by_holm(std::vector<PairedTest>& tests) {

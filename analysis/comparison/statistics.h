@@ -40,6 +40,10 @@ struct PairedTest {
 /// Equal lengths. Pairs of which one is not finite do not count.
 PairedTest paired_test(std::span<const double> a, std::span<const double> b);
 
+/// McNemar's test of items that two answer, exact and two-sided: of those that only one gets right, so many are the first's and so many the
+/// other's. 1 where there are none.
+double mcnemar_p(int64_t first_alone, int64_t other_alone);
+
 /// Holm's step-down correction of the p values that are there (S. Holm 1979, Scandinavian Journal of Statistics 6, 65), and how many more
 /// pairs the corrected ones would take.
 void correct_by_holm(std::vector<PairedTest>& tests);

@@ -18,7 +18,17 @@ double rounded(double value) {
 
 std::string last_part(const std::string& setting) { return setting.substr(setting.rfind('.') + 1); }
 
-std::string words_for(const std::string& setting) { return setting == "training.learning_rate" ? "rate" : last_part(setting); }
+constexpr const char* kRate = "training.learning_rate";
+
+std::string words_for(const std::string& setting) {
+  if (setting == kRate) return "rate";
+  std::string words = last_part(setting);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+/// " in temperature", nothing of the learning rate.
+std::string in_setting(const Tuning& tuning) { return leaves_rate_untuned(tuning) ? " in " + words_for(tuning.setting) : ""; }
 
 }  // namespace
 
@@ -72,7 +82,7 @@ double spread_of(const Tuning& tuning) {
 }
 
 Tuning untuned(const Run& run) {
-  Tuning tuning{Tuning::State::untuned, "training.learning_rate", {}, {}, {}};
+  Tuning tuning{Tuning::State::untuned, kRate, {}, {}, {}};
   const double rate = run.info().config.value(nlohmann::json::json_pointer("/training/learning_rate"), std::nan(""));
   if (std::isfinite(rate)) tuning.tried = {{rate, std::nan("")}}, tuning.best = rate;
   return tuning;
@@ -90,21 +100,34 @@ const char* to_string(Tuning::State state) {
   return "";
 }
 
+bool leaves_rate_untuned(const Tuning& tuning) {
+  return tuning.state != Tuning::State::unknown && !tuning.setting.empty() && tuning.setting != kRate;
+}
+
 std::string describe(const Tuning& tuning) {
   std::string values;
   for (const TriedValue& tried : tuning.tried) values += (values.empty() ? "" : ", ") + plain_number(tried.value);
-  const std::string of = (tuning.best ? plain_number(*tuning.best) : "none") + " of " + values;
+  const std::string of = (tuning.best ? plain_number(*tuning.best) : "none") + " of " + values, in = in_setting(tuning);
+  const std::string rate = leaves_rate_untuned(tuning) ? "; one learning rate only (untuned)" : "";
   switch (tuning.state) {
     case Tuning::State::unknown: return "";
-    case Tuning::State::open: return values.empty() ? "open" : "open: " + values + " so far";
-    case Tuning::State::untuned: return "untuned: one " + words_for(tuning.setting) + " only" + (values.empty() ? "" : " (" + values + ")");
-    case Tuning::State::edge: return "edge: " + of + "; extend with " + plain_number(*tuning.extend);
-    case Tuning::State::tuned: return "tuned: " + of;
+    case Tuning::State::open: return "open" + in + (values.empty() ? "" : ": " + values + " so far") + rate;
+    case Tuning::State::untuned:
+      return "untuned: one " + words_for(tuning.setting) + " only" + (values.empty() ? "" : " (" + values + ")") + rate;
+    case Tuning::State::edge: return "edge" + in + ": " + of + "; extend with " + plain_number(*tuning.extend) + rate;
+    case Tuning::State::tuned: return "tuned" + in + ": " + of + rate;
     case Tuning::State::off_best:
-      return "not at its best value: " + plain_number(*tuning.own) + ", the search chose " + of +
-             (tuning.extend ? ", at its edge; extend with " + plain_number(*tuning.extend) : "");
+      return "not at its best value" + in + ": " + plain_number(*tuning.own) + ", the search chose " + of +
+             (tuning.extend ? ", at its edge; extend with " + plain_number(*tuning.extend) : "") + rate;
   }
   return "";
+}
+
+std::string short_words(const Tuning& tuning) {
+  if (tuning.state == Tuning::State::unknown) return "";
+  const bool other = leaves_rate_untuned(tuning);
+  if (tuning.state == Tuning::State::untuned) return "one " + words_for(tuning.setting) + (other ? " and one rate only" : " only");
+  return to_string(tuning.state) + in_setting(tuning) + (other ? ", one rate only" : "");
 }
 
 nlohmann::json to_json(const Tuning& tuning) {
@@ -113,6 +136,7 @@ nlohmann::json to_json(const Tuning& tuning) {
   for (const TriedValue& t : tuning.tried) tried.push_back({{"value", t.value}, {"validation_loss", number(t.loss)}});
   return {{"state", to_string(tuning.state)},
           {"setting", tuning.setting},
+          {"rate_untuned", tuning.state == Tuning::State::untuned || leaves_rate_untuned(tuning)},
           {"tried", tried},
           {"best", tuning.best ? nlohmann::json(*tuning.best) : nlohmann::json()},
           {"extend", tuning.extend ? nlohmann::json(*tuning.extend) : nlohmann::json()},

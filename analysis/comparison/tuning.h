@@ -42,9 +42,14 @@ Tuning untuned(const Run& run);
 double spread_of(const Tuning& tuning);
 
 const char* to_string(Tuning::State state);
+/// Whether another setting than the learning rate was searched, which leaves the rate at one value: untuned, however the search ended.
+bool leaves_rate_untuned(const Tuning& tuning);
 /// "tuned: 0.003 of 0.001, 0.003, 0.01", "edge: 0.01 of 0.003, 0.01; extend with 0.03", "untuned: one rate only (0.001)", "not at its best
-/// value: 0.001, the search chose 0.003 of 0.001, 0.003, 0.01"; empty where nothing is known.
+/// value: 0.001, the search chose 0.003 of 0.001, 0.003, 0.01"; of another setting "tuned in temperature: 2 of 1, 2, 4; one learning rate
+/// only (untuned)"; empty where nothing is known.
 std::string describe(const Tuning& tuning);
+/// In a column or a caption: "tuned", "edge", "one rate only", "not at its best value", "tuned in temperature, one rate only".
+std::string short_words(const Tuning& tuning);
 nlohmann::json to_json(const Tuning& tuning);
 
 /// Where a config has a setting: "/training/learning_rate" of "training.learning_rate".

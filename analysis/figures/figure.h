@@ -31,6 +31,7 @@ struct Curve {
   bool in_legend = true;
   bool sparse = false;         ///< markers are hollow and stand at a few places only: they tell curves apart, not points
   Column low = {}, high = {};  ///< a band around y, as long as it; empty: none
+  std::string note = {};       ///< what is to be known of it beside its name: "mid-schedule, one rate only"; in CSV and JSON
   bool operator==(const Curve&) const = default;
 };
 struct AxisRecipe {
@@ -72,6 +73,8 @@ struct Figure {
   bool identity_line = false;
   std::optional<double> vertical_line{};
   std::string vertical_label{};
+  std::vector<std::string>
+      notes{};  ///< sentences that stand below it in files, and in captions: where curves were read, how runs were tuned
   std::vector<std::string> provenance{};  ///< run ids, config hashes, code version: goes into the file's metadata
   double width_mm = 140, height_mm = 90;
 };
@@ -121,14 +124,15 @@ Figure loss_figure(const DrawnSet& drawn, const CurveRecipe& recipe, const RunSe
 Figure series_figure(const DrawnSet& drawn, const std::string& series_name, const CurveRecipe& recipe);
 /// OOD loss minus in-domain validation loss, or divided by it.
 Figure gap_figure(const DrawnSet& drawn, const CurveRecipe& recipe, bool ratio = false);
-/// `domain` empty: the mean of all.
+/// `domain` empty: the mean of all. Its notes say which curves have no ends of cooldown branches, so that all of their points lie in the
+/// middle of a schedule, and how the runs of each label were tuned, where `tuning` is given.
 Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
-                         const PretrainingLoss& pretraining = {});
+                         const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});
 
 /// The same with every run by itself.
 Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 Figure trajectory_figure(const RunSet& runs, const std::string& domain = "", std::optional<double> at_loss = {}, const RunSet& among = {},
-                         const PretrainingLoss& pretraining = {});
+                         const PretrainingLoss& pretraining = {}, const TuningOfRun& tuning = {});
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among = {});
 /// A curve per run and layer; the first layers lightest.
 Figure entropy_figure(const RunSet& runs, XAxis x, bool normalized, const RunSet& among = {});

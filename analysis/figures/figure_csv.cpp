@@ -60,12 +60,14 @@ std::string title_with_names(const AxisRecipe& axis) {
 std::string to_csv(const Figure& figure) {
   if (figure.map) return map_csv(figure);
   const bool bands = std::any_of(figure.curves.begin(), figure.curves.end(), [](const Curve& curve) { return !curve.low.empty(); });
-  std::string csv =
-      "curve," + csv_field(title_with_names(figure.x)) + "," + csv_field(title_with_names(figure.y)) + (bands ? ",low,high\n" : "\n");
+  const bool notes = std::any_of(figure.curves.begin(), figure.curves.end(), [](const Curve& curve) { return !curve.note.empty(); });
+  std::string csv = "curve," + csv_field(title_with_names(figure.x)) + "," + csv_field(title_with_names(figure.y)) +
+                    (bands ? ",low,high" : "") + (notes ? ",note\n" : "\n");
   for (const Curve& curve : figure.curves)
     for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
       csv += csv_field(curve.label) + "," + csv_number(curve.x[i]) + "," + csv_number(curve.y[i]);
       if (bands) csv += i < curve.low.size() ? "," + csv_number(curve.low[i]) + "," + csv_number(curve.high[i]) : ",,";
+      if (notes) csv += "," + csv_field(curve.note);
       csv += "\n";
     }
   return csv;

@@ -63,6 +63,7 @@ json curve_json(const Curve& curve) {
               {"width", curve.width},
               {"in_legend", curve.in_legend},
               {"sparse", curve.sparse}};
+  if (!curve.note.empty()) object["note"] = curve.note;
   if (!curve.low.empty()) object["band"] = {numbers(curve.low.values()), numbers(curve.high.values())};
   return object;
 }
@@ -78,6 +79,7 @@ Curve curve_from(const json& object) {
               object.at("width").get<double>(),
               object.at("in_legend").get<bool>(),
               object.at("sparse").get<bool>()};
+  curve.note = object.value("note", curve.note);
   if (const auto band = object.find("band"); band != object.end())
     curve.low = numbers_from<double>(band->at(0)), curve.high = numbers_from<double>(band->at(1));
   return curve;
@@ -149,6 +151,7 @@ json to_json(const Figure& figure) {
               {"provenance", figure.provenance},
               {"width_mm", figure.width_mm},
               {"height_mm", figure.height_mm}};
+  if (!figure.notes.empty()) object["notes"] = figure.notes;
   for (const Curve& curve : figure.curves) object["curves"].push_back(curve_json(curve));
   return object;
 }
@@ -163,6 +166,7 @@ Figure figure_from_json(const json& object) try {
   figure.identity_line = object.at("identity_line").get<bool>();
   if (!object.at("vertical_line").is_null()) figure.vertical_line = object.at("vertical_line").get<double>();
   figure.vertical_label = object.at("vertical_label").get<std::string>();
+  figure.notes = object.value("notes", figure.notes);
   figure.provenance = object.at("provenance").get<std::vector<std::string>>();
   figure.width_mm = object.at("width_mm").get<double>();
   figure.height_mm = object.at("height_mm").get<double>();

@@ -58,9 +58,9 @@ nlohmann::json to_json(const FigureRecipe& recipe);
 std::filesystem::path find_recipe(const std::string& name_or_file);
 std::vector<std::string> shipped_recipes();
 
-/// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. Throws UsageError
-/// where a panel asks for what no run has.
-FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among = {});
+/// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. The
+/// caption says how the runs were tuned, where `tuning` is given. Throws UsageError where a panel asks for what no run has.
+FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among = {}, const TuningOfRun& tuning = {});
 /// Names of what has no point, cell or row to show: "panel 2 (trajectory)"; of all runs empty, the page is none.
 std::vector<std::string> empty_parts(const FigureRecipe& recipe, const FigurePage& page);
 /// Those that the recipe's query takes.

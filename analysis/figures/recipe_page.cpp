@@ -3,13 +3,17 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <utility>
 
 #include "analysis/comparison/group_names.h"
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/figures/count_text.h"
 #include "analysis/figures/derived.h"
+#include "analysis/figures/figure_notes.h"
 #include "analysis/figures/held_back.h"
 #include "analysis/figures/length_figure.h"
+#include "analysis/figures/loss_table.h"
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/palette.h"
 #include "analysis/figures/recipe.h"
@@ -31,14 +35,6 @@ std::string text_of(const char* pattern, double value) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), pattern, value);
   return text.data();
-}
-
-/// "61 k", "1.2 M"
-std::string count_text(double value) {
-  static constexpr std::pair<double, const char*> units[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
-  for (const auto& [factor, name] : units)
-    if (value >= factor) return text_of("%.3g", value / factor) + name;
-  return text_of("%.3g", value);
 }
 
 /// Seeds together, in the looks that they have among all.
@@ -68,22 +64,6 @@ Figure layers_of(const DrawnSet& drawn, const std::string& statistic, XAxis x) {
   for (const DrawnRuns& each : drawn)
     if (!layers_with(*each.seeds.front(), statistic).empty()) return layers_figure(each, statistic, x);
   return {.id = statistic, .title = statistic};
-}
-
-PageTable table_of(const RunSet& runs, const PanelRecipe& panel) {
-  const Comparison found = compare(runs, panel.at_loss, panel.domain);
-  const std::string equal = found.equal_loss ? "OOD at " + text_of("%.3f", *found.equal_loss) : "OOD at equal loss";
-  PageTable table{panel.title.empty() ? "Losses in nats per token, mean ± sample standard deviation over seeds" : panel.title,
-                  {"", "seeds", "parameters", "tokens/s", "validation", "OOD", equal},
-                  {}};
-  const auto spread = [](const std::optional<double>& value) { return value ? " ± " + text_of("%.3f", *value) : std::string(); };
-  for (const ComparisonRow& row : found.rows)
-    table.rows.push_back({row.title, std::to_string(row.seeds.size()), count_text(static_cast<double>(row.parameters)),
-                          count_text(row.tokens_per_second), text_of("%.3f", row.pretraining_loss),
-                          text_of("%.3f", row.ood_loss) + spread(row.ood_spread),
-                          text_of("%.3f", row.ood_at_equal.value_or(kNothing)) + spread(row.spread)});
-  table.notes = found.warnings;
-  return table;
 }
 
 ScoreChoice chosen_scores(const PanelRecipe& panel) { return {panel.task, panel.tasks, panel.checkpoint_mean}; }
@@ -184,7 +164,7 @@ RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs) {
   return chosen;
 }
 
-FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among) {
+FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among, const TuningOfRun& tuning) {
   const RunSet chosen = runs_of(recipe, runs);
   const RunSet& all = among.empty() ? chosen : among;
   FigurePage page{.id = recipe.name, .title = recipe.title.empty() ? recipe.name : recipe.title, .style = recipe.style};
@@ -196,11 +176,13 @@ FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSe
     std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(mine), [&](const Run* run) { return narrower.passes(*run); });
     require_series(mine, panel, "/panels/" + std::to_string(i));
     if (panel.chart == "table" || panel.chart == "scores") {
-      page.tables.push_back(panel.chart == "table" ? table_of(mine, panel)
+      page.tables.push_back(panel.chart == "table" ? loss_table(mine, {panel.at_loss, panel.domain, panel.title, tuning})
                                                    : score_table(drawn_groups(mine, all), chosen_scores(panel), panel.title));
       continue;
     }
     Figure figure = figure_of(panel, drawn_groups(mine, all));
+    for (const std::string& note : std::exchange(figure.notes, {}))  // the caption has them
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
     set_axes(figure, panel);
     figure.title = panel.title;
     for (const std::string& line : figure.provenance)
@@ -216,6 +198,7 @@ FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSe
     notes.push_back(std::string("Means over seeds; bands are ") + (spread == Spread::interval ? "the " : "one ") + to_string(spread) +
                     (page.tables.empty() ? "." : ", ± one sample standard deviation."));
   }
+  if (std::string note = tuning_note(drawn, tuning); !note.empty()) notes.push_back(std::move(note));
   page.caption = caption_of(recipe, drawn, notes);
   return page;
 }

@@ -9,6 +9,7 @@
 #include "analysis/comparison/comparison.h"
 #include "analysis/comparison/training_loss.h"
 #include "analysis/figures/figure.h"
+#include "analysis/figures/figure_notes.h"
 #include "analysis/figures/held_back.h"
 #include "analysis/figures/line.h"
 #include "analysis/figures/palette.h"
@@ -263,7 +264,7 @@ std::optional<Curve> mean_curve(const DrawnRuns& row, const std::vector<Trajecto
 }  // namespace
 
 Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::optional<double> at_loss,
-                         const PretrainingLoss& pretraining) {
+                         const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
   const char* kinds[] = {"pre-training loss (nats)", "pre-training loss, domains by their tokens (nats)", "training loss, smoothed (nats)"};
   figure.x = {kinds[static_cast<size_t>(pretraining.kind)], false, true, {}};
@@ -285,12 +286,15 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
     std::optional<Curve> curve = mean_curve(each, measured);
     if (!curve) continue;
     curve->sparse = drawn.size() > 12;
+    const std::string tuned = tuning ? short_words(tuning_of_row(each.seeds, tuning)) : std::string();
+    curve->note = joined_note(ends.empty() ? kMidSchedule : "", tuned);
     figure.curves.push_back(*std::move(curve));
     if (ends.empty()) continue;
     Trajectory t = mean_trajectory(ends);
     Curve of_ends{
         figure.curves.back().label + ", branch ends", std::move(t.pretraining), std::move(t.ood), each.colour, Dash::dot, Marker::square};
     of_ends.in_legend = false;
+    of_ends.note = joined_note(kBranchEnds, tuned);
     figure.curves.push_back(std::move(of_ends));
     any_ends = true;
   }
@@ -305,6 +309,8 @@ Figure trajectory_figure(const DrawnSet& drawn, const std::string& domain, std::
     figure.vertical_line = at_loss;
     figure.vertical_label = text.data();
   }
+  for (std::string note : {schedule_note(figure.curves), tuning_note(drawn, tuning)})
+    if (!note.empty()) figure.notes.push_back(std::move(note));
   figure.provenance = provenance(drawn);
   return figure;
 }
@@ -372,8 +378,8 @@ Figure loss_figure(const RunSet& runs, XAxis x, bool log_x, bool log_y, const Ru
 }
 
 Figure trajectory_figure(const RunSet& runs, const std::string& domain, std::optional<double> at_loss, const RunSet& among,
-                         const PretrainingLoss& pretraining) {
-  return trajectory_figure(each_run(runs, among), domain, at_loss, pretraining);
+                         const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
+  return trajectory_figure(each_run(runs, among), domain, at_loss, pretraining, tuning);
 }
 
 Figure series_figure(const RunSet& runs, const std::string& series_name, XAxis x, bool log_x, bool log_y, const RunSet& among) {

@@ -9,12 +9,13 @@
 
 #include "analysis/comparison/statistics.h"
 #include "analysis/figures/recipe.h"
+#include "analysis/figures/score_records.h"
+#include "analysis/tasks/score_tests.h"
 
 namespace saccade {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr double kNormal975 = 1.959964;
 
 bool is_group(const std::string& name) { return name == "depth" || name == "distance" || name == "position"; }
 
@@ -22,25 +23,6 @@ std::string short_number(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.6g", value);
   return text.data();
-}
-
-/// Of each task the newest, of all of its items where one is.
-std::vector<const TaskScoreRecord*> records_of(const Run& run, const std::string& task) {
-  std::map<std::string, const TaskScoreRecord*> newest;
-  for (const TaskScoreRecord& record : run.task_scores()) {
-    if (!task.empty() && record.task != task && !record.task.starts_with(task + "-")) continue;
-    const TaskScoreRecord*& kept = newest[record.task];
-    if (!kept || std::pair(!record.partial, record.step) >= std::pair(!kept->partial, kept->step)) kept = &record;
-  }
-  std::vector<const TaskScoreRecord*> records;
-  for (const auto& [name, record] : newest) records.push_back(record);
-  return records;
-}
-
-const TaskScoreRecord::Score* main_score(const TaskScoreRecord& record) {
-  for (const TaskScoreRecord::Score& score : record.scores)
-    if (score.metric == record.metric) return &score;
-  return nullptr;
 }
 
 /// "mqar-length-64-pairs-8", pairs → 8; of "s-niah-2-4096" the last number is the length. NaN where the name does not say.
@@ -104,88 +86,12 @@ std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task,
   return scores;
 }
 
-/// Wilson's 95 % score interval of a share of `items`, or of as many as `error` stands for where that are fewer: items of a group may be
-/// alike. It stays between 0 and 1, and has a width where all items were right, or none.
-std::array<double, 2> wilson_95(double share, double error, int64_t items) {
-  const double z2 = kNormal975 * kNormal975, variance = share * (1 - share);
-  auto n = static_cast<double>(items);
-  if (error > 0 && variance > 0) n = items > 0 ? std::min(n, variance / (error * error)) : variance / (error * error);
-  if (!(n > 0)) return {kNothing, kNothing};
-  const double middle = (share + z2 / (2 * n)) / (1 + z2 / n), half = std::sqrt(z2 * (variance / n + z2 / (4 * n * n))) / (1 + z2 / n);
-  return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
-}
-
-/// Seeds of one setting together.
-struct Together {
-  std::vector<double> values;
-  double error = 0, chance = 0;  ///< `error` over items, of one seed
-  int64_t items = 0;
-  bool is_partial = false;
-  void add(double value, double item_error, int64_t item_count) {
-    values.push_back(value);
-    error = item_error, items = item_count;
-  }
-  double value() const { return mean(values); }
-  double standard_error() const { return values.size() > 1 ? *deviation(values) / std::sqrt(static_cast<double>(values.size())) : error; }
-  std::array<double, 2> interval_95() const {
-    const Repeated seeds = repeated(values);
-    if (!seeds.half_95) return wilson_95(value(), error, items);
-    return {std::max(0.0, seeds.mean - *seeds.half_95), std::min(1.0, seeds.mean + *seeds.half_95)};
-  }
-};
-
 AxisRecipe share_axis() { return {.title = "share right", .range = std::array<double, 2>{0, 1}}; }
 
 std::string axis_title(const std::string& name) {
   if (name == "length") return "length (tokens)";
   if (name == "depth") return "depth (%)";
   return name == "distance" || name == "position" ? name + " (tokens)" : name;
-}
-
-std::set<std::string> tasks_of(const DrawnSet& drawn, const std::string& task) {
-  std::set<std::string> names;
-  for (const DrawnRuns& each : drawn)
-    for (const Run* run : each.seeds)
-      for (const TaskScoreRecord* record : records_of(*run, task)) names.insert(record->task);
-  return names;
-}
-
-/// Those of the choice; none where no run has one of them.
-std::vector<std::string> tasks_of(const DrawnSet& drawn, const ScoreChoice& choice) {
-  const std::set<std::string> there = tasks_of(drawn, choice.task);
-  if (choice.tasks.empty()) return {there.begin(), there.end()};
-  const bool any = std::any_of(choice.tasks.begin(), choice.tasks.end(), [&](const std::string& name) { return there.contains(name); });
-  return any ? choice.tasks : std::vector<std::string>();
-}
-
-/// What counts of a run in one task: its newest result, or that of every checkpoint that was scored in the same way.
-std::vector<const TaskScoreRecord*> counted(const Run& run, const std::string& task, bool all_checkpoints) {
-  std::vector<const TaskScoreRecord*> records;
-  const TaskScoreRecord* newest = nullptr;
-  for (const TaskScoreRecord* record : records_of(run, task))
-    if (record->task == task && main_score(*record)) newest = record;
-  if (!newest) return records;
-  if (!all_checkpoints) return {newest};
-  for (const TaskScoreRecord& record : run.task_scores())
-    if (record.task == task && record.options == newest->options && record.partial == newest->partial && main_score(record))
-      records.push_back(&record);
-  return records;
-}
-
-/// Of a group of seeds in one task; without values where it was not scored. Checkpoints answer the same items: the error of their mean is
-/// taken for that of one of them.
-Together together(const DrawnRuns& group, const std::string& task, bool all_checkpoints) {
-  Together found;
-  for (const Run* run : group.seeds) {
-    std::vector<double> values, errors;
-    const std::vector<const TaskScoreRecord*> records = counted(*run, task, all_checkpoints);
-    for (const TaskScoreRecord* record : records) {
-      values.push_back(main_score(*record)->value), errors.push_back(main_score(*record)->standard_error);
-      found.chance = record->chance, found.is_partial |= record->partial;
-    }
-    if (!values.empty()) found.add(mean(values), mean(errors), main_score(*records.back())->items);
-  }
-  return found;
 }
 
 /// The unweighted mean of `tasks` of a run, at each of its counted checkpoints that has them all.
@@ -219,23 +125,6 @@ std::string short_per_cent(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f", 100 * value);
   return text.data();
-}
-
-/// The place of a score that is above all others by more than chance would have it; none: the end.
-size_t clearly_best(const std::vector<Together>& scores) {
-  size_t best = scores.size(), there = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i].values.empty()) continue;
-    ++there;
-    if (best == scores.size() || scores[i].value() > scores[best].value()) best = i;
-  }
-  if (there < 2) return scores.size();
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (i == best || scores[i].values.empty()) continue;
-    const double error = std::hypot(scores[best].standard_error(), scores[i].standard_error());
-    if (!(scores[best].value() - scores[i].value() > kNormal975 * error)) return scores.size();
-  }
-  return best;
 }
 
 /// How far from its task's number the dot of a group stands.
@@ -393,7 +282,7 @@ PageTable score_table(const DrawnSet& drawn, const ScoreChoice& choice, const st
     std::vector<Together> scores;
     for (const DrawnRuns& group : drawn) scores.push_back(together(group, name, choice.checkpoint_mean));
     const auto scored = std::find_if(scores.begin(), scores.end(), [](const Together& t) { return !t.values.empty(); });
-    const size_t best = clearly_best(scores);
+    const std::optional<size_t> best = ScoreTests(name).best(scored_groups(drawn, name, choice.checkpoint_mean));
     std::vector<std::string> row{name, scored == scores.end() ? "–" : per_cent(scored->chance, kNothing)};
     for (size_t i = 0; i < scores.size(); ++i) {
       const Together& score = scores[i];
@@ -407,8 +296,9 @@ PageTable score_table(const DrawnSet& drawn, const ScoreChoice& choice, const st
   if (tasks.size() > 1) add_averages(table, drawn, tasks, choice.checkpoint_mean);
   if (tasks.empty()) return table;
   table.notes.push_back(
-      "Errors are over seeds where there are several, else over items. * is above every other by more than 1.96 standard errors of the "
-      "difference, taken as independent; on the same items it is less.");
+      "Errors are over seeds where there are several, else over items. * is above every other with p < 0.05 after Holm's correction: in "
+      "paired t tests of the seeds in common, two or more, else over the items that both answered (McNemar's exact test, or a paired t "
+      "test where items can be right in part), which says nothing of other seeds.");
   if (choice.checkpoint_mean)
     table.notes.push_back(
         "Scores are means over the checkpoints scored; deviation, error and interval of the mean of the tasks are over those of a single "

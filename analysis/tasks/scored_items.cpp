@@ -98,6 +98,13 @@ FailedItems failed_items(const fs::path& directory, const std::string& task, int
   return failed;
 }
 
+std::vector<double> right_of(const TaskResult& result) {
+  std::vector<double> right;
+  for (const ItemScore& item : result.items) right.push_back(chosen_by(result.metric, item) == item.gold ? 1 : 0);
+  for (const AnswerScore& item : result.answers) right.push_back(item.right);
+  return right;
+}
+
 ScoredItem scored_item(const fs::path& directory, const std::string& task_name, int64_t step, int64_t number, const RunConfig& config,
                        const Tokenizer& tokenizer) {
   const TaskResult result = read_task_result(directory, task_name, step);

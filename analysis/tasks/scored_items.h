@@ -33,6 +33,9 @@ struct FailedItems {
 FailedItems failed_items(const std::filesystem::path& directory, const std::string& task, int64_t step,
                          const std::optional<ItemGroup>& group = {});
 
+/// How right each item of a result is by the task's own metric: 0 or 1; of a task on symbols the share of what it asks for.
+std::vector<double> right_of(const TaskResult& result);
+
 /// An item as it was scored: texts, or of a task on symbols an example.
 struct ScoredItem {
   TaskItem text;

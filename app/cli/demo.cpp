@@ -89,7 +89,7 @@ std::vector<std::string> write_figures(const std::vector<const Run*>& runs, cons
       files.push_back(file.string());
     }
   };
-  write(trajectory_figure(runs), "ood-against-pretraining");
+  write(trajectory_figure(runs, "", {}, {}, {}, tuning_by_study()), "ood-against-pretraining");
   write(loss_figure(runs, XAxis::tokens, false, false), "loss");
   for (const Run* run : runs) {
     const std::vector<int64_t> steps = run->capture_steps();

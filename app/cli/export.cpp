@@ -6,6 +6,7 @@
 #include "analysis/figures/recipe.h"
 #include "analysis/probes/capture_maps.h"
 #include "analysis/runs/layers.h"
+#include "analysis/studies/study_folder.h"
 #include "app/cli/capture_option.h"
 #include "app/cli/command.h"
 #include "app/cli/render.h"
@@ -73,7 +74,7 @@ Figure make_figure(const Options& o, const OpenedRuns& runs) {
   if (o.figure == "entropy") return entropy_figure(list, parse_x(o.x), o.normalized);
   if (o.figure == "trajectory") {
     require_domain(runs, o.domain);
-    return trajectory_figure(list, o.domain, o.at_loss, {}, o.pretraining.chosen(runs));
+    return trajectory_figure(list, o.domain, o.at_loss, {}, o.pretraining.chosen(runs), tuning_by_study());
   }
   require_series(runs, o.series);
   return series_figure(list, o.series, parse_x(o.x), o.log_x, o.log_y);
@@ -111,7 +112,7 @@ int run_recipe(const Options& o) {
     paths.push_back((std::filesystem::exists(beside / "runs") ? beside / "runs" : beside).string());
   }
   const OpenedRuns runs = open_runs(paths);
-  const FigurePage page = make_page(recipe, runs.pointers());
+  const FigurePage page = make_page(recipe, runs.pointers(), {}, tuning_by_study());
   require_content(recipe, page, recipe.name);
   std::vector<std::string> files;
   if (std::filesystem::is_directory(o.out))

@@ -8,6 +8,7 @@
 #include "analysis/comparison/groups.h"
 #include "analysis/comparison/sequence_losses.h"
 #include "analysis/figures/figure.h"
+#include "analysis/figures/loss_table.h"
 #include "analysis/runs/run_info.h"
 #include "tests/analysis/fixture.h"
 
@@ -54,21 +55,36 @@ class ComparisonTest : public QObject {
     for (const int64_t seed : {2, 4}) add("top1_chunk", seed, 0.3);
     const Comparison comparison = compare(all);
     QCOMPARE(comparison.rows.size(), size_t{3});
-    QVERIFY(!comparison.rows[0].test && comparison.rows[0].half_95);
-    const PairedTest& element = comparison.rows[1].test.value();
+    QVERIFY(!comparison.rows[0].ood_at_equal.test && comparison.rows[0].ood_at_equal.half_95);
+    const PairedTest& element = comparison.rows[1].ood_at_equal.test.value();
     QCOMPARE(element.difference.count, int64_t{3});
     QVERIFY(std::abs(element.difference.mean - 0.12) < 1e-9 && std::abs(*element.difference.deviation - 0.01) < 1e-9);
     QVERIFY(*element.p < 0.003 && *element.p_holm == *element.p && element.more == 0);  // t = 20.8; one other test alone has no p
-    QCOMPARE(comparison.rows[2].test->difference.count, int64_t{1});
-    QVERIFY(!comparison.rows[2].test->p && !comparison.rows[2].test->more);
+    QCOMPARE(comparison.rows[2].ood_at_equal.test->difference.count, int64_t{1});
+    QVERIFY(!comparison.rows[2].ood_at_equal.test->p && !comparison.rows[2].ood_at_equal.test->more);
     const nlohmann::json json = to_json(comparison);
     QCOMPARE(json["rows"][1]["paired_test"]["pairs"], 3);
-    QVERIFY(std::abs(*comparison.rows[2].against_first - 0.3) < 1e-9);  // of seed 2, which both have
+    QVERIFY(std::abs(*comparison.rows[2].ood_at_equal.against_first - 0.3) < 1e-9);  // of seed 2, which both have
     QVERIFY(std::abs(json["rows"][1]["paired_test"]["interval_95"].get<double>() - 4.302653 * 0.01 / std::sqrt(3.0)) < 1e-6);
     QVERIFY(to_text(comparison).find("0.0248") != std::string::npos);
     QCOMPARE(json["rows"][1]["read_from"], "mid-schedule");
     QVERIFY(to_text(comparison).find("mid-schedule") != std::string::npos);
     QVERIFY(json["rows"][0]["paired_test"].is_null());
+    // the same at the end, with the errors of the text: 0.02 and 0.03 of two domains, and a hundredth of the loss of the only one
+    const ComparedLoss& end = comparison.rows[1].ood_at_end;
+    QVERIFY(end.test && end.test->difference.count == 3 && std::abs(end.test->difference.mean - 0.12) < 1e-9);
+    QVERIFY(*end.test->p_holm < 0.003 && std::abs(*end.test->difference.half_95 - 4.302653 * 0.01 / std::sqrt(3.0)) < 1e-6);
+    QVERIFY(std::abs(*end.against_first - 0.12) < 1e-9 && end.half_95 && *end.deviation > 0);
+    QVERIFY(std::abs(*end.text_error - std::hypot(0.02, 0.03) / 2) < 1e-12);
+    const ComparedLoss& inside = comparison.rows[0].id_at_end;
+    QVERIFY(std::abs(*inside.text_error - 0.01 * *inside.mean) < 1e-12 &&
+            std::abs(*inside.half_95 - 4.302653 * 0.01 / std::sqrt(3.0)) < 1e-6);
+    QVERIFY(std::abs(comparison.rows[1].id_at_end.test->difference.mean) < 1e-12);
+    for (const char* loss : {"id", "ood"}) QCOMPARE(json["rows"][1]["at_end"][loss]["paired_test"]["pairs"], 3);
+    QCOMPARE(json["rows"][1]["at_equal"]["ood"]["paired_test"], json["rows"][1]["paired_test"]);
+    QCOMPARE(json["ends"], "journals");
+    const std::string text = to_text(comparison);
+    QVERIFY(text.find("\nOOD at the end") != text.npos && text.find("\nID at the end") != text.npos && text.find("0.0180") != text.npos);
     QVERIFY(to_text(comparison).find("needs a second seed") != std::string::npos);
   }
 
@@ -84,8 +100,9 @@ class ComparisonTest : public QObject {
     for (size_t i = 0; i < 3; ++i) runs[i] = rewritten(runs[i], "/provenance/parent", R"({"path": "/runs/first", "step": 4})");
     const Comparison c = compare(pointers_to(runs));
     const ComparisonRow& forks = c.rows[0];
-    QVERIFY(!forks.independent && forks.ood_at_equal && !forks.spread && !forks.half_95 && !forks.ood_spread);
-    QVERIFY(!c.rows[1].test && c.rows[1].half_95 && c.rows[1].against_first);
+    QVERIFY(!forks.independent && forks.ood_at_equal.mean && !forks.ood_at_equal.deviation && !forks.ood_at_equal.half_95);
+    QVERIFY(forks.ood_at_end.mean && !forks.ood_at_end.deviation && !c.rows[1].ood_at_end.test);
+    QVERIFY(!c.rows[1].ood_at_equal.test && c.rows[1].ood_at_equal.half_95 && c.rows[1].ood_at_equal.against_first);
     QVERIFY(!best_row(c, ComparedAt::equal_loss) && !best_row(c, ComparedAt::end));
     QCOMPARE(c.warnings,
              (std::vector<std::string>{"attention-seed1, attention-seed2, attention-seed3: went on from one run, so they are no "
@@ -100,7 +117,7 @@ class ComparisonTest : public QObject {
     const Run copy(path("copy"));
     const Comparison twice = compare({&runs[3], &copy});
     QCOMPARE(twice.rows[0].seeds, std::vector<int64_t>{1});
-    QVERIFY(twice.rows[0].runs.size() == 2 && !twice.rows[0].spread && !twice.rows[0].half_95);
+    QVERIFY(twice.rows[0].runs.size() == 2 && !twice.rows[0].ood_at_equal.deviation && !twice.rows[0].ood_at_end.half_95);
     QCOMPARE(twice.warnings.size(), size_t{1});
     QVERIFY2(twice.warnings[0].ends_with(": have the same seed (1), so they count as one"), twice.warnings[0].c_str());
   }
@@ -146,12 +163,12 @@ class ComparisonTest : public QObject {
     QCOMPARE(c.equal_loss.value(), expected);
     QCOMPARE(c.rows.size(), size_t{2});
     QCOMPARE(c.rows[0].title, std::string("Transformer++"));
-    QCOMPARE(c.rows[0].against_first.value(), 0.0);
-    QVERIFY(std::abs(c.rows[1].against_first.value() - 0.25) < 1e-9);  // OOD is 1.25 times the loss, plus the offset
-    QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - 1.25 * expected) < 1e-9);
-    QVERIFY(!c.rows[0].spread);
+    QCOMPARE(c.rows[0].ood_at_equal.against_first.value(), 0.0);
+    QVERIFY(std::abs(c.rows[1].ood_at_equal.against_first.value() - 0.25) < 1e-9);  // OOD is 1.25 times the loss, plus the offset
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.mean.value() - 1.25 * expected) < 1e-9);
+    QVERIFY(!c.rows[0].ood_at_equal.deviation);
     QCOMPARE(c.rows[0].domains.size(), size_t{2});
-    QVERIFY(std::abs(compare(pointers, 3.0, "c").rows[0].ood_at_equal.value() - 3.6) < 1e-9);
+    QVERIFY(std::abs(compare(pointers, 3.0, "c").rows[0].ood_at_equal.mean.value() - 3.6) < 1e-9);
   }
 
   void runsThatDivergedOrHaveNoLossYetDoNotCount() {
@@ -203,9 +220,9 @@ class ComparisonTest : public QObject {
     const Comparison c = compare(pointers_to(runs), 2.5);
     QCOMPARE(c.rows.size(), size_t{2});
     QCOMPARE(c.rows[0].runs, (std::vector<std::string>{"attention-seed1", "attention-seed2", "attention-seed3"}));
-    QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - (1.25 * 2.5 + 0.2)) < 1e-9);
-    QVERIFY(std::abs(c.rows[0].spread.value() - 0.2) < 1e-9);  // sample deviation of 0, 0.2, 0.4
-    QVERIFY(!c.rows[1].spread);
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.mean.value() - (1.25 * 2.5 + 0.2)) < 1e-9);
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.deviation.value() - 0.2) < 1e-9);  // sample deviation of 0, 0.2, 0.4
+    QVERIFY(!c.rows[1].ood_at_equal.deviation);
     QCOMPARE(c.warnings.size(), size_t{1});  // of the published Avey, whose ranker sees the whole split, beside causal models
     QVERIFY2(c.warnings[0].starts_with("avey-seed1: look ahead, so their losses are no causal model's"), c.warnings[0].c_str());
     QVERIFY(compare({&runs[3]}).warnings.empty());
@@ -229,8 +246,8 @@ class ComparisonTest : public QObject {
     const double at_60 = fixture_loss(first, 60), at_120 = fixture_loss(second, 120);
     QVERIFY(at_60 > 3.0 && at_120 < 3.0);
     const double along = (at_60 - 3.0) / (at_60 - at_120), ood_60 = 1.25 * at_60 + 0.1, ood_120 = 1.25 * at_120 + 0.1;
-    QVERIFY(std::abs(*c.rows[0].ood_at_equal - (ood_60 + along * (ood_120 - ood_60))) < 1e-9);
-    QVERIFY(std::abs(*c.rows[1].ood_at_equal - 1.25 * 3.0) < 1e-9);
+    QVERIFY(std::abs(*c.rows[0].ood_at_equal.mean - (ood_60 + along * (ood_120 - ood_60))) < 1e-9);
+    QVERIFY(std::abs(*c.rows[1].ood_at_equal.mean - 1.25 * 3.0) < 1e-9);
     const std::vector<const Run*> alone{all[2]};  // without its run it stands for itself
     QCOMPARE(compare(alone, 3.4).rows.size(), size_t{1});
     std::vector<std::string> names;
@@ -241,6 +258,10 @@ class ComparisonTest : public QObject {
     QCOMPARE(figure.curves.size(), size_t{4});  // two runs, the ends of one, and a word on what these are
     QVERIFY(figure.curves[1].label.ends_with(", branch ends"));
     QCOMPARE(figure.curves[1].y.size(), size_t{3});
+    QCOMPARE(figure.curves[1].note, std::string("branch ends"));
+    QVERIFY(figure.curves[0].note.empty() && figure.curves[2].note == "mid-schedule");
+    QCOMPARE(figure.notes.size(), size_t{1});
+    QVERIFY2(figure.notes[0].starts_with("Without ends of cooldown branches, Avey: "), figure.notes[0].c_str());
   }
 
   /// Without a study only a run's own rate is known; unequal searches are told.
@@ -258,6 +279,68 @@ class ComparisonTest : public QObject {
     QCOMPARE(one.tuning[0], std::string("Transformer++: tuned: 0.001 of 0.0005, 0.001, 0.002"));
     QCOMPARE(one.tuning[2], std::string("the search for the best rate was not as long for all (1 to 3 values)"));
     QCOMPARE(to_json(one)["rows"][0]["tuning"]["best"], 0.001);
+  }
+
+  /// A search over another setting than the rate names it, and the rate stays untuned.
+  void aSearchOverAnotherSettingLeavesTheRateUntuned() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const auto over_width = [](const Run&) { return judge_tuning("architecture.width", {{32, 3}, {64, 2}, {128, 4}}); };
+    const Comparison c = compare(pointers_to(runs), {}, "", {}, {}, over_width);
+    const std::string words = "tuned in width: 64 of 32, 64, 128; one learning rate only (untuned)";
+    QCOMPARE(c.tuning, std::vector<std::string>{"Transformer++, Top-1 Chunk exact: " + words});
+    QCOMPARE(short_words(c.rows[0].tuning), std::string("tuned in width, one rate only"));
+    QCOMPARE(to_json(c)["rows"][0]["tuning"]["words"], words);
+    QCOMPARE(to_json(c)["rows"][0]["tuning"]["rate_untuned"], true);
+    const Tuning edge = judge_tuning("architecture.width", {{32, 3}, {64, 2}}), off = of_value(over_width(runs[0]), 32);
+    QCOMPARE(describe(edge), std::string("edge in width: 64 of 32, 64; extend with 128; one learning rate only (untuned)"));
+    QCOMPARE(short_words(off), std::string("not at its best value in width, one rate only"));
+    QCOMPARE(short_words(judge_tuning("training.learning_rate", {{1, 3}, {2, 2}, {3, 4}})), std::string("tuned"));
+    QCOMPARE(short_words(compare(pointers_to(runs)).rows[0].tuning), std::string("one rate only"));
+    const auto one_of_them = [&](const Run& run) { return run.info().title == "Transformer++" ? over_width(run) : Tuning{}; };
+    QVERIFY(compare(pointers_to(runs), {}, "", {}, {}, one_of_them).tuning.back().starts_with("not the same setting was searched"));
+  }
+
+  /// Curves and files say which points are mid-schedule, and how the runs of each label were tuned.
+  void trajectoriesSayWhatTheyAreOf() {
+    const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}});
+    const auto by_study = [&](const Run& run) {
+      return run.info().title == "Transformer++" ? judge_tuning("training.learning_rate", {{0.0005, 3}, {0.002, 4}, {0.001, 2}}) : Tuning{};
+    };
+    const Figure figure = trajectory_figure(pointers_to(runs), "", {}, {}, {}, by_study);
+    QCOMPARE(figure.curves[0].note, std::string("mid-schedule, tuned"));
+    QCOMPARE(figure.curves[1].note, std::string("mid-schedule, one rate only"));
+    QCOMPARE(figure.curves[1].label, std::string("Top-1 Chunk exact"));
+    QCOMPARE(figure.notes.size(), size_t{2});
+    QVERIFY(figure.notes[0].starts_with("No curve has ends of cooldown branches: all points but the last"));
+    QCOMPARE(figure.notes[1], std::string("Tuned: Transformer++. One rate only: Top-1 Chunk exact."));
+    QVERIFY(to_csv(figure).find(",note\n") != std::string::npos && to_csv(figure).find("\"mid-schedule, tuned\"\n") != std::string::npos);
+    const Figure again = figure_from_json(to_json(figure));
+    QVERIFY(again.notes == figure.notes && again.curves == figure.curves);
+    const auto three = write({{.mixer = "avey", .seed = 1}, {.mixer = "avey", .seed = 2}, {.mixer = "avey", .seed = 3}});
+    std::vector<const Run*> all = pointers_to(runs);
+    for (const Run& run : three) all.push_back(&run);
+    const std::string many = trajectory_figure(all, "", {}, {}, {}, by_study).notes[1];
+    QVERIFY2(many.starts_with("Tuned: Transformer++") && many.ends_with(". One rate only: all others."), many.c_str());
+    const Figure alike = trajectory_figure(pointers_to(runs), "", {}, {}, {}, [](const Run&) { return Tuning{}; });
+    QCOMPARE(alike.notes[1], std::string("Learning rates, all: one rate only."));
+    QCOMPARE(trajectory_figure(pointers_to(runs)).notes.size(), size_t{1});  // nobody was asked
+  }
+
+  /// As papers print it: p where seeds pair, what is mid-schedule, how the rows were tuned.
+  void theTableForPapersHasTests() {
+    const auto pairs = write(
+        {{.seed = 1}, {.seed = 2}, {.mixer = "top1_chunk", .seed = 1, .offset = 0.1}, {.mixer = "top1_chunk", .seed = 2, .offset = 0.11}});
+    const PageTable single = loss_table({&pairs[0], &pairs[2]});
+    const auto equal_of = [](const PageTable& table) { return table.header.back(); };
+    QCOMPARE(single.header.size(), size_t{7});
+    QVERIFY2(equal_of(single).ends_with(" (mid-schedule)"), equal_of(single).c_str());
+    QVERIFY(single.notes.empty());
+    const PageTable table = loss_table(pointers_to(pairs), {.tuning = [](const Run&) { return Tuning{}; }});
+    QCOMPARE(table.header.size(), size_t{10});
+    QVERIFY(table.header[5] == "p" && table.header[7] == "p" && table.rows[0][7] == "–");
+    QCOMPARE(table.rows[1][7], std::string("0.030"));  // of 0.10 and 0.11: t = 21 with one degree of freedom
+    QVERIFY(table.notes[0].starts_with("p: paired t test"));
+    QVERIFY2(table.notes[1].ends_with("untuned: one rate only"), table.notes[1].c_str());
   }
 
   /// Runs at another rate than their search chose are not tuned, even where all have the same wrong one.
@@ -339,7 +422,7 @@ class ComparisonTest : public QObject {
     QCOMPARE(trajectory(run, "", {Kind::train, 4 * 1024}).pretraining, (std::vector<double>{18.5, 38.5}));  // 17 … 20, 37 … 40
     QCOMPARE(trajectory(run, "", {Kind::train, 1}).pretraining, (std::vector<double>{20, 40}));
     QCOMPARE(trajectory(run, "", {Kind::train, 1e9}).pretraining, (std::vector<double>{10.5, 20.5}));
-    QCOMPARE(compare({&run}, {}, "", {}, {Kind::weighted}).rows[0].pretraining_loss, 2.5);
+    QCOMPARE(compare({&run}, {}, "", {}, {Kind::weighted}).rows[0].id_at_end.mean, std::optional(2.5));
     QCOMPARE(common_loss({&run}, {Kind::weighted}).value(), 2.5);
     QVERIFY(to_text(compare({&run}, {}, "", {}, {Kind::train, 2e6})).find("training loss, mean over the last 2e+06 tokens") !=
             std::string::npos);
@@ -385,8 +468,8 @@ class ComparisonTest : public QObject {
     const Comparison c = compare({&runs[0], &runs[1], &changed}, 2.5);
     QCOMPARE(c.rows.size(), static_cast<size_t>(rows));
     QCOMPARE(c.rows[0].runs.size(), static_cast<size_t>(4 - rows));
-    QVERIFY(std::abs(c.rows[0].ood_at_equal.value() - (1.25 * 2.5 + (rows == 1 ? 0.2 : 0.1))) < 1e-9);
-    QVERIFY(std::abs(c.rows[0].spread.value() - (rows == 1 ? 0.2 : 0.2 / std::sqrt(2.0))) < 1e-9);
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.mean.value() - (1.25 * 2.5 + (rows == 1 ? 0.2 : 0.1))) < 1e-9);
+    QVERIFY(std::abs(c.rows[0].ood_at_equal.deviation.value() - (rows == 1 ? 0.2 : 0.2 / std::sqrt(2.0))) < 1e-9);
   }
 
   void namesDifferencesOfTraining_data() {
@@ -419,8 +502,8 @@ class ComparisonTest : public QObject {
 
   void aLossNotReachedByEverySeedIsNotAveraged() {
     const auto runs = write({{.seed = 1, .steps = 200}, {.seed = 2, .steps = 200}});
-    QVERIFY(!compare(pointers_to(runs), 0.5).rows[0].ood_at_equal);
-    QVERIFY(!compare(pointers_to(runs), 9.0).rows[0].ood_at_equal);
+    QVERIFY(!compare(pointers_to(runs), 0.5).rows[0].ood_at_equal.mean);
+    QVERIFY(!compare(pointers_to(runs), 9.0).rows[0].ood_at_equal.mean);
   }
 
   void warnsOfRunsThatCannotBeCompared_data() {
@@ -484,7 +567,7 @@ class ComparisonTest : public QObject {
     const Comparison whole = compare({&runs[0], &runs[1]}), with_young = compare(pointers_to(runs));
     QVERIFY(whole.equal_loss && with_young.equal_loss);
     QCOMPARE(*with_young.equal_loss, *whole.equal_loss);
-    QVERIFY(with_young.rows[0].ood_at_equal && with_young.rows[1].ood_at_equal && !with_young.rows[2].ood_at_equal);
+    QVERIFY(with_young.rows[0].ood_at_equal.mean && with_young.rows[1].ood_at_equal.mean && !with_young.rows[2].ood_at_equal.mean);
     QCOMPARE(with_young.left_out.size(), size_t{1});
     QVERIFY(with_young.left_out[0].starts_with("avey-seed1, seed 1: has not come down to"));
     QVERIFY(whole.left_out.empty());
@@ -511,8 +594,8 @@ class ComparisonTest : public QObject {
     const Run damaged(runs[1].info().directory);
     QVERIFY(!damaged.damage().empty());
     const Comparison c = compare({&runs[0], &damaged});
-    QVERIFY(std::isnan(c.rows[1].ood_loss) && std::isnan(c.rows[1].pretraining_loss));
-    QVERIFY(!std::isnan(c.rows[0].ood_loss));
+    QVERIFY(!c.rows[1].ood_at_end.mean && !c.rows[1].id_at_end.mean);
+    QVERIFY(c.rows[0].ood_at_end.mean);
     QCOMPARE(c.left_out.size(), size_t{1});
     QVERIFY(c.left_out[0].find("ends at step") != std::string::npos);
   }
@@ -528,6 +611,8 @@ class ComparisonTest : public QObject {
     const Comparison equal = compare({&runs[0], &runs[1]}), longer = compare(pointers_to(runs));
     QVERIFY(equal.equal_ends && said(equal) == 0);
     QVERIFY(!longer.equal_ends && said(longer) == 1);
+    QVERIFY(equal.rows[1].ood_at_end.test && !longer.rows[1].ood_at_end.test && !longer.rows[1].ood_at_end.against_first);
+    QVERIFY(to_text(longer).find("their ends are not held against each other") != std::string::npos);
   }
 
   void onePercentOfParametersIsNear() {
@@ -572,8 +657,19 @@ class ComparisonTest : public QObject {
     const QString text = QString::fromStdString(to_text(c));
     QVERIFY2(text.contains("+0.5667") && text.contains("0.0333") && text.contains("not of seeds"), qPrintable(text));
     QVERIFY(std::abs(to_json(c).at("rows")[1].at("ood_paired").at("standard_error").get<double>() - 0.1 / 3) < 1e-12);
+    // ends are those of that evaluation: c 4, d 5, and above these
+    QVERIFY(c.ends_kept && std::abs(*c.rows[0].ood_at_end.mean - 4.5) < 1e-12 &&
+            std::abs(*c.rows[1].ood_at_end.mean - 4.5 - found.loss) < 1e-12);
+    QVERIFY(std::abs(*c.rows[1].id_at_end.mean - 2.5) < 1e-12 && c.rows[1].id_at_end.test->difference.count == 2);
+    QVERIFY(std::abs(*c.rows[0].id_at_end.text_error - 1 / std::sqrt(3.0)) < 1e-12);  // 1, 2, 3
+    QVERIFY(std::abs(*c.rows[1].ood_paired_p - std::erfc(found.loss / found.error / std::sqrt(2.0))) < 1e-12);
+    QVERIFY(text.contains("when they had ended") && to_json(c).at("ends") == "final evaluations");
+    const Comparison of_one = compare(pointers_to(runs), {}, "c");
+    QVERIFY(std::abs(of_one.rows[1].ood_paired->loss - 0.5) < 1e-12 && of_one.rows[1].ood_paired->error < 1e-12);
+    QVERIFY(std::abs(*of_one.rows[0].ood_at_end.mean - 4) < 1e-12);
     evaluate(runs[3], 0, "other");  // seeds on other text: said, and nothing is compared
     const Comparison apart = compare(pointers_to(runs));
+    QVERIFY(!apart.ends_kept && *apart.rows[0].ood_at_end.mean != 4.5);
     QVERIFY(!apart.rows[1].ood_paired && QString::fromStdString(apart.warnings.back()).contains("not evaluated on the same sequences"));
     std::ofstream(runs[3].info().directory / "evaluations" / ("step-" + std::to_string(runs[3].info().step) + ".validation.json")) << "{";
     QVERIFY(!compare(pointers_to(runs)).rows[1].ood_paired);

@@ -2,9 +2,12 @@
 #include <cmath>
 
 #include "analysis/figures/recipe.h"
+#include "analysis/figures/score_comparison.h"
 #include "analysis/figures/score_figures.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_writer.h"
+#include "analysis/runs/sealed_json.h"
+#include "analysis/tasks/task_run.h"
 #include "kernels/engine/error.h"
 #include "tests/analysis/fixture.h"
 
@@ -117,14 +120,71 @@ class ScoreFiguresTest : public QObject {
     QVERIFY(std::abs(map.values[2] - 0.5F) < 1e-6 && std::abs(map.values[3] - 0.7F) < 1e-6);
   }
 
-  void a_table_marks_the_best_only_where_it_is() {
+  /// As evaluate_task() leaves them: of each item whether it was right.
+  static void answered(const Run& run, const std::string& task, const std::vector<int>& right, const std::string& data = "data") {
+    TaskResult result;
+    result.task = task, result.metric = "acc", result.step = 10, result.data_hash = data;
+    double sum = 0;
+    for (const int each : right) {
+      ItemScore item;
+      item.gold = 1, item.chosen = each ? 1 : 0;
+      result.items.push_back(item), sum += each;
+    }
+    result.scores = {{"acc", sum / static_cast<double>(right.size()), 0.01, static_cast<int64_t>(right.size())}};
+    fs::create_directories(run.info().directory / "tasks");
+    write_sealed_json(run.info().directory / "tasks" / (task + "-step-10.json"), to_json(result));
+  }
+  /// `right` ones behind `wrong` ones, of `count`.
+  static std::vector<int> items(int wrong, int right, int count) {
+    std::vector<int> list(static_cast<size_t>(count), 0);
+    std::fill_n(list.begin() + wrong, right, 1);
+    return list;
+  }
+
+  /// Single runs by the items that both answered: of 20, 12 that only the first has, and 2 that only the other has.
+  void a_table_marks_the_best_of_single_runs_by_their_items() {
+    const Run a = scored("attention", 1, {{"arc-easy", 0.60, 0.01}, {"piqa", 0.60, 0.02}});
+    const Run b = scored("top1_chunk", 2, {{"arc-easy", 0.55, 0.01}, {"piqa", 0.64, 0.02}});
+    const auto rows = [&] { return page_of(R"({"chart": "scores", "title": "Choices"})", {&a, &b}).tables.at(0).rows; };
+    const std::vector<std::string> plain{"arc-easy", "25.0", "60.0 ± 1.0", "55.0 ± 1.0"};
+    QCOMPARE(rows()[0], plain);  // no items were kept
+    answered(a, "arc-easy", items(0, 14, 20)), answered(b, "arc-easy", items(12, 4, 20));
+    QCOMPARE(rows()[0], (std::vector<std::string>{"arc-easy", "25.0", "60.0 ± 1.0 *", "55.0 ± 1.0"}));
+    DrawnSet drawn = each_run({&a, &b});
+    const ScoreComparison found = compare_scores(drawn, {"arc-easy"});
+    const ScoreTest& test = found.tasks.at(0).rows.at(1).test;
+    QVERIFY(std::abs(*test.test.p - 2.0 * (1 + 14 + 91) / 16384) < 1e-12);  // 12 against 2: k ≤ 2 of 14
+    QCOMPARE(test.over, std::string("20 items"));
+    QVERIFY(std::abs(test.test.difference.mean + 0.05) < 1e-12 && found.tasks[0].best == size_t{0});
+    const nlohmann::json json = to_json(found);
+    QVERIFY(json[0]["rows"][0]["best"] == true && json[0]["rows"][1]["tested_over"] == "20 items");
+    QVERIFY(json[0]["rows"][0]["against_first"].is_null() && json[0]["rows"][1]["p_holm"] == json[0]["rows"][1]["p"]);
+    answered(b, "arc-easy", items(10, 6, 20));  // 10 against 2: p = 0.039
+    QCOMPARE(rows()[0].at(2), std::string("60.0 ± 1.0 *"));
+    answered(b, "arc-easy", items(9, 7, 20));  // 9 against 2: p = 0.065
+    QCOMPARE(rows()[0], plain);
+    answered(b, "arc-easy", items(12, 4, 20), "other");  // other items
+    QCOMPARE(rows()[0], plain);
+  }
+
+  /// Three seeds each: 0.60, 0.62, 0.61 against 0.55, 0.58, 0.56; the differences 0.05, 0.04, 0.05 have p = 0.0051.
+  void a_table_marks_the_best_of_seeds_by_their_pairs() {
+    const auto of = [this](const char* mixer, int64_t seed, double share) { return scored(mixer, seed, {{"piqa", share, 0.001}}); };
+    const Run a1 = of("attention", 1, 0.60), a2 = of("attention", 2, 0.62), a3 = of("attention", 3, 0.61);
+    const Run b1 = of("top1_chunk", 1, 0.55), b2 = of("top1_chunk", 2, 0.58), b3 = of("top1_chunk", 3, 0.56);
+    const auto row = [&](const Run& last) {
+      return page_of(R"({"chart": "scores"})", {&a1, &a2, &a3, &b1, &b2, &last}).tables.at(0).rows.at(0);
+    };
+    QVERIFY(row(b3).at(2).ends_with(" *") && !row(b3).at(3).ends_with("*"));
+    QVERIFY(!row(of("top1_chunk", 3, 0.609)).at(2).ends_with("*"));  // 0.05, 0.04, 0.001: p = 0.18, though means are apart
+  }
+
+  void a_table_has_the_mean_of_its_tasks() {
     const Run a = scored("attention", 1, {{"arc-easy", 0.60, 0.01}, {"piqa", 0.60, 0.02}});
     const Run b = scored("top1_chunk", 1, {{"arc-easy", 0.55, 0.01}, {"piqa", 0.64, 0.02}});
     const PageTable table = page_of(R"({"chart": "scores", "title": "Choices"})", {&a, &b}).tables.at(0);
     QCOMPARE(table.title, std::string("Choices"));
     QCOMPARE(table.rows.size(), size_t{3});
-    QCOMPARE(table.rows[0], (std::vector<std::string>{"arc-easy", "25.0", "60.0 ± 1.0 *", "55.0 ± 1.0"}));
-    QCOMPARE(table.rows[1], (std::vector<std::string>{"piqa", "25.0", "60.0 ± 2.0", "64.0 ± 2.0"}));  // 4 are not 1.96 · 2.83
     QCOMPARE(table.rows[2], (std::vector<std::string>{"mean of the tasks", "", "60.0", "59.5"}));
     QCOMPARE(table.notes.size(), size_t{1});
     const Run lacks = scored("deltanet", 1, {{"piqa", 0.5, 0.02}});

@@ -56,6 +56,14 @@ class StatisticsTest : public QObject {
     QCOMPARE(paired_test(std::vector<double>{1, 2}, std::vector<double>{1, 2}).p.value(), 1.0);
   }
 
+  /// Binomial sums by hand: 2 · (1 + 10) / 2^10 of 1 and 9.
+  void itemsThatOnlyOneGetsRight() {
+    QCOMPARE(mcnemar_p(0, 0), 1.0);
+    QVERIFY(std::abs(mcnemar_p(0, 5) - 2.0 / 32) < 1e-12 && std::abs(mcnemar_p(9, 1) - 22.0 / 1024) < 1e-12);
+    QCOMPARE(mcnemar_p(3, 3), 1.0);
+    QVERIFY(mcnemar_p(6000, 6600) < 1e-6 && mcnemar_p(6000, 6600) > 0);
+  }
+
   void holm() {
     std::vector<PairedTest> tests(4);
     tests[0].p = 0.01, tests[1].p = 0.04, tests[2].p = 0.03;  // the fourth has none

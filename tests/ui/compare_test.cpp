@@ -250,9 +250,10 @@ class CompareTest : public QObject {
     ComparisonRow first, second;
     first.title = "Transformer++", first.runs = {"a", "b"}, first.seeds = {1, 2}, first.parameters = 10'020'000,
     first.tokens_per_second = 7.6e6;
-    first.pretraining_loss = 3.1, first.ood_loss = 3.9, first.ood_at_equal = 4.058, first.spread = 0.006, first.domains = {{"c", 3.8}};
-    second.title = "Avey", second.runs = {"c"}, second.seeds = {1}, second.ood_at_equal = 4.19, second.against_first = 0.132,
-    second.ood_loss = 4;
+    first.id_at_end.mean = 3.1, first.ood_at_end.mean = 3.9, first.ood_at_equal.mean = 4.058, first.ood_at_equal.deviation = 0.006,
+    first.domains = {{"c", 3.8}};
+    second.title = "Avey", second.runs = {"c"}, second.seeds = {1}, second.ood_at_equal.mean = 4.19,
+    second.ood_at_equal.against_first = 0.132, second.ood_at_end.mean = 4;
     first.branch_ends = true, first.tuning = judge_tuning("training.learning_rate", {{1, 3}, {2, 2}, {3, 3}});
     second.tuning = of_value(first.tuning, 3);
     comparison.rows = {first, second};
@@ -264,20 +265,32 @@ class CompareTest : public QObject {
              QString("architecture\tOOD (nats)\t± sd\t± 95 %\tdifference\t± 95 % of it\tp\tseeds\tto tell apart\tread from\ttuning\n"
                      "Transformer++\t4.058\t0.006\t–\t–\t–\t–\t2\t–\tbranch ends\ttuned\n"
                      "Avey\t4.190\t–\t–\t+0.132\t–\t–\t1\t–\tmid-schedule\tnot at its best value\n"));
-    comparison.rows[1].test = paired_test(std::vector{4.3, 4.2, 4.1}, std::vector{4.1, 4.1, 4.05});
-    comparison.rows[1].test->p_holm = comparison.rows[1].test->p;
+    comparison.rows[1].ood_at_equal.test = paired_test(std::vector{4.3, 4.2, 4.1}, std::vector{4.1, 4.1, 4.05});
+    comparison.rows[1].ood_at_equal.test->p_holm = comparison.rows[1].ood_at_equal.test->p;
     equal.setComparison(comparison);
-    QVERIFY2(equal.asText().contains(QString("\t0.190\t0.118\t1\t%1 more seed").arg(*comparison.rows[1].test->more)),
+    QVERIFY2(equal.asText().contains(QString("\t0.190\t0.118\t1\t%1 more seed").arg(*comparison.rows[1].ood_at_equal.test->more)),
              qPrintable(equal.asText()));
-    QCOMPARE(equal.seedsToTellApart(1), comparison.rows[1].test->more);
-    comparison.rows[1].test = paired_test(std::vector{4.3}, std::vector{4.1});
+    QCOMPARE(equal.seedsToTellApart(1), comparison.rows[1].ood_at_equal.test->more);
+    comparison.rows[1].ood_at_equal.test = paired_test(std::vector{4.3}, std::vector{4.1});
     equal.setComparison(comparison);
     QVERIFY(equal.asText().contains("\ta second seed\t"));
-    QVERIFY(end.asText().contains("Transformer++\t3.100\t3.900\t10.02 M\t7.6 M\t3.800\n"));
+    QVERIFY2(end.asText().contains("Transformer++\t3.100\t3.900\t10.02 M\t7.6 M\t3.800\t–\t–\n"), qPrintable(end.asText()));
+    comparison.rows[0].id_at_end.text_error = 0.011, comparison.rows[0].ood_at_end = compared_loss({{1, 3.9}, {2, 3.91}, {3, 3.92}}, true);
+    comparison.rows[1].ood_at_end = compared_loss({{1, 4.0}, {2, 4.02}, {3, 4.01}}, true);
+    comparison.rows[1].ood_at_end.text_error = 0.021;
+    compare_with_first({&comparison.rows[0].ood_at_end, &comparison.rows[1].ood_at_end});
+    end.setComparison(comparison);
+    QVERIFY(end.asText().startsWith(
+        "architecture\tID (nats)\tOOD (nats)\tparameters\ttokens/s\tc\tID ± text\tID ± sd\tID ± 95 %\tOOD ± text\tOOD ± sd\t"
+        "OOD ± 95 %\tOOD difference\tOOD ± 95 % of it\tOOD p\n"));
+    QVERIFY2(end.asText().contains("\t3.800\t0.011\t–\t–\t–\t0.010\t0.025\t–\t–\t–\n"), qPrintable(end.asText()));
+    QVERIFY2(end.asText().contains("\t0.021\t0.010\t0.025\t+0.100\t0.025\t0.003\n"), qPrintable(end.asText()));
+    comparison.rows[0].ood_at_end = comparison.rows[1].ood_at_end = {};
+    comparison.rows[0].ood_at_end.mean = 3.9, comparison.rows[0].id_at_end.text_error.reset();
     for (ComparisonRow& row : comparison.rows) row.tokens = 2e6, row.flops = 3e12, row.state_bytes = 2048, row.memory_bytes = NAN;
     comparison.rows[0].memory_bytes = 3 << 20;
     end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));
-    QVERIFY2(end.asText().contains("\t3.800\t0.800\t0.250\t2.00\u00a0KiB\t3.00\u00a0MiB\t2 M\t3 T\n"), qPrintable(end.asText()));
+    QVERIFY2(end.asText().contains("\t3.800\t–\t–\t0.800\t0.250\t2.00\u00a0KiB\t3.00\u00a0MiB\t2 M\t3 T\n"), qPrintable(end.asText()));
     QVERIFY(end.asText().contains("\t2.00\u00a0KiB\t–\t2 M\t3 T\n"));
     comparison.rows[0].memory_of_process = true;
     end.setComparison(comparison, std::vector<double>(comparison.rows.size(), 0.25));
@@ -290,10 +303,7 @@ class CompareTest : public QObject {
     comparison.equal_loss = 3;
     const auto row = [](const char* title, const std::map<int64_t, double>& losses) {
       ComparisonRow made;
-      made.title = title, made.at_equal_by_seed = made.ood_by_seed = losses;
-      std::vector<double> values;
-      for (const auto& [seed, loss] : losses) values.push_back(loss);
-      made.ood_loss = mean(values), made.ood_at_equal = made.ood_loss;
+      made.title = title, made.ood_at_equal = made.ood_at_end = compared_loss(losses, true);
       return made;
     };
     const ComparisonRow first = row("A", {{1, 4.00}, {2, 4.01}, {3, 3.99}}), second = row("B", {{1, 4.10}, {2, 4.12}, {3, 4.09}});
@@ -322,7 +332,7 @@ class CompareTest : public QObject {
     QVERIFY(never());  // nothing tells
     const auto evaluated = [](std::vector<double> losses) {
       const double mean = (losses[0] + losses[1]) / 2;
-      return SequenceLosses{10, 128, "text", "validation", {{"c", {true, mean, std::move(losses), {}}}}};
+      return SequenceLosses{10, 128, "text", "validation", {{"c", {.ood = true, .loss = mean, .by_sequence = std::move(losses), .targets = {}}}}};
     };
     comparison.rows[0].losses = evaluated({3.5, 4.5}), comparison.rows[1].losses = evaluated({3.61, 4.59});  // apart by 0.11 and 0.09
     comparison.rows[1].ood_paired = paired_difference(*comparison.rows[1].losses, *comparison.rows[0].losses, true);
@@ -353,8 +363,8 @@ class CompareTest : public QObject {
       for (int column = 0; column < end->model()->columnCount(); ++column) count += end->isColumnHidden(column);
       return count;
     };
-    QVERIFY(hidden() > 0);  // gap, entropy, tokens and FLOPs come where they fit
-    page.widget().resize(2600, 900);
+    QVERIFY(hidden() > 0);  // errors, tests, gap, entropy, tokens and FLOPs come where they fit
+    page.widget().resize(5000, 900);
     QTRY_COMPARE(hidden(), 0);
     QVERIFY(end->horizontalScrollBar()->maximum() == 0);
     page.widget().resize(1250, 900);
@@ -442,8 +452,8 @@ class CompareTest : public QObject {
     for (const auto& [title, ood] :
          std::vector<std::pair<const char*, std::optional<double>>>{{"B", 10.5}, {"C", {}}, {"A", 9.5}, {"D", 9.75}}) {
       ComparisonRow row;
-      row.title = title, row.runs = {title, title}, row.ood_at_equal = ood, row.spread = 0.01;
-      if (ood) row.at_equal_by_seed = {{1, *ood - 0.01}, {2, *ood}, {3, *ood + 0.01}};
+      row.title = title, row.runs = {title, title}, row.ood_at_equal.mean = ood, row.ood_at_equal.deviation = 0.01;
+      if (ood) row.ood_at_equal.by_seed = {{1, *ood - 0.01}, {2, *ood}, {3, *ood + 0.01}};
       comparison.rows.push_back(row);
     }
     ComparisonTable table(ComparisonTable::Kind::at_equal_loss);

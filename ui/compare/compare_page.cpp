@@ -104,8 +104,8 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
     for (const ShownGroup& group : shown->groups)
       for (const SharedRun& run : group.seeds)
         if (run->info().directory == row.directory) row.title = group.look.label;
-  result.figure =
-      prepare_figure(trajectory_figure(shown->drawn(), wanted.domain, result.comparison.equal_loss, wanted.pretraining), before);
+  result.figure = prepare_figure(
+      trajectory_figure(shown->drawn(), wanted.domain, result.comparison.equal_loss, wanted.pretraining, wanted.tuning), before);
   return result;
 }
 

@@ -48,32 +48,63 @@ ComparisonTable::Cell ComparisonTable::to_tell_apart(const std::optional<PairedT
   return {more == 0 ? tr("told apart") : more == 1 ? tr("1 more seed") : tr("%1 more seeds").arg(more), static_cast<double>(more)};
 }
 
+ComparisonTable::Cell ComparisonTable::number(const std::optional<double>& value) {
+  return {value ? QString::number(*value, 'f', 3) : kNone, value.value_or(NAN)};
+}
+
 ComparisonTable::Cell ComparisonTable::half_95_of(const std::optional<PairedTest>& test) {
-  const std::optional<double> half = test ? test->difference.half_95 : std::nullopt;
-  return {half ? QString::number(*half, 'f', 3) : kNone, half.value_or(NAN)};
+  return number(test ? test->difference.half_95 : std::nullopt);
 }
 
 ComparisonTable::ComparisonTable(Kind kind, const RunList* runs, QObject* parent) : QAbstractTableModel(parent), kind_(kind), runs_(runs) {}
 
-std::vector<ComparisonTable::Column> ComparisonTable::columnsAtEqualLoss() {
-  return {{tr("architecture"), {}},
-          {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")},
-          {tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
-          {tr("± 95 %"), tr("Half of the 95 % interval of the mean over seeds (Student t); needs two or more")},
-          {tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
+/// What seeds say of a loss, and of its difference to the first row's: the same columns at the equal loss and at the end.
+std::vector<ComparisonTable::Column> ComparisonTable::columnsOfSeeds() {
+  return {{tr("± sd"), tr("Sample standard deviation over seeds; needs two or more")},
+          {tr("± 95 %"), tr("Half of the 95 % interval of the mean over seeds (Student t); needs two or more")}};
+}
+
+std::vector<ComparisonTable::Column> ComparisonTable::columnsOfDifference() {
+  return {{tr("difference"), tr("OOD loss minus that of the baseline, else of the run selected in the list, else of the first")},
           {tr("± 95 % of it"), tr("Half of the 95 % interval of the mean difference of the seeds that the first row has too")},
-          {tr("p"), tr("Paired t test of the seeds that the first row has too, corrected for the other rows (Holm)")},
-          {tr("seeds"), tr("Seeds gathered in this row, each once")},
-          {tr("to tell apart"), tr("Seeds more that would bring the 95 % interval of the paired difference off zero, if mean and "
-                                   "deviation stayed; “More seeds” queues some")},
-          {tr("read from"), tr("Ends of cooldown branches; or mid-schedule: between evaluations, before the learning rate has "
-                               "fallen")},
-          {tr("tuning"), tr("Whether the runs have the best value that a search found: tuned, at an edge of what was tried, "
-                            "untuned (one value only), not at the best value")}};
+          {tr("p"), tr("Paired t test of the seeds that the first row has too, corrected for the other rows (Holm)")}};
+}
+
+std::vector<ComparisonTable::Cell> ComparisonTable::cellsOfSeeds(const ComparedLoss& loss) {
+  return {number(loss.deviation), number(loss.half_95)};
+}
+
+std::vector<ComparisonTable::Cell> ComparisonTable::cellsOfDifference(const ComparedLoss& loss, bool first) {
+  const double against = first ? NAN : loss.against_first.value_or(NAN);
+  return {{signed_loss(against), against}, half_95_of(loss.test), {p_value(loss.test), loss.test ? loss.test->p_holm.value_or(NAN) : NAN}};
+}
+
+std::vector<ComparisonTable::Column> ComparisonTable::columnsAtEqualLoss() {
+  std::vector<Column> columns{{tr("architecture"), {}},
+                              {tr("OOD (nats)"), tr("OOD loss where the pre-training loss is equal, mean of seeds")}};
+  for (const std::vector<Column>& more : {columnsOfSeeds(), columnsOfDifference()}) columns.insert(columns.end(), more.begin(), more.end());
+  for (Column& column : std::vector<Column>{
+           {tr("seeds"), tr("Seeds gathered in this row, each once")},
+           {tr("to tell apart"), tr("Seeds more that would bring the 95 % interval of the paired difference off zero, if mean and "
+                                    "deviation stayed; “More seeds” queues some")},
+           {tr("read from"), tr("Ends of cooldown branches; or mid-schedule: between evaluations, before the learning rate has "
+                                "fallen")},
+           {tr("tuning"),
+            tr("Whether the runs have the best value that a search found: tuned, at an edge of what was tried, "
+               "one rate only (untuned), not at its best value; in another setting than the learning rate where one is named")}})
+    columns.push_back(std::move(column));
+  return columns;
 }
 
 void ComparisonTable::setComparison(const Comparison& comparison, const std::vector<double>& entropies) {
   const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
+  const auto add = [this](size_t row, const std::vector<Cell>& cells) {
+    rows_[row].cells.insert(rows_[row].cells.end(), cells.begin(), cells.end());
+  };
+  const auto more_column = [this](Column column) {
+    more_columns_.push_back(static_cast<int>(columns_.size()));
+    columns_.push_back(std::move(column));
+  };
   beginResetModel();
   rows_.clear();
   more_columns_.clear();
@@ -86,19 +117,15 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
     more_columns_ = {3, 5, 8, 9, 10};
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
-      const double against = i == 0 ? NAN : optional(row.against_first);
-      for (Cell& cell : std::vector<Cell>{{loss(row.ood_at_equal), optional(row.ood_at_equal)},
-                                          {row.spread ? QString::number(*row.spread, 'f', 3) : kNone, optional(row.spread)},
-                                          {row.half_95 ? QString::number(*row.half_95, 'f', 3) : kNone, optional(row.half_95)},
-                                          {signed_loss(against), against},
-                                          half_95_of(row.test),
-                                          {p_value(row.test), row.test ? optional(row.test->p_holm) : NAN},
-                                          {QString::number(row.seeds.size()), static_cast<double>(row.seeds.size())},
-                                          to_tell_apart(row.test),
-                                          {word(read_from(row)), NAN},
-                                          {word(row.tuning.state == Tuning::State::unknown ? "" : to_string(row.tuning.state)), NAN}})
-        rows_[i].cells.push_back(std::move(cell));
-      if (row.test) rows_[i].more_seeds = row.test->more;
+      const ComparedLoss& ood = row.ood_at_equal;
+      add(i, {{loss(ood.mean), optional(ood.mean)}});
+      add(i, cellsOfSeeds(ood));
+      add(i, cellsOfDifference(ood, i == 0));
+      add(i, {{QString::number(row.seeds.size()), static_cast<double>(row.seeds.size())},
+              to_tell_apart(ood.test),
+              {word(read_from(row)), NAN},
+              {word(short_words(row.tuning)), NAN}});
+      if (ood.test) rows_[i].more_seeds = ood.test->more;
     }
   } else {
     columns_ = {{tr("architecture"), {}},
@@ -110,6 +137,15 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
       for (const auto& [domain, value] : comparison.rows.front().domains)
         columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
     const size_t domains_end = columns_.size();
+    const bool over_seeds =
+        std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_at_end.half_95; });
+    for (const auto& [name, inside] : {std::pair(tr("ID"), true), std::pair(tr("OOD"), false)}) {
+      more_column({tr("%1 ± text").arg(name), tr("Standard error of this loss over the text that was evaluated; not over seeds")});
+      if (!over_seeds) continue;
+      for (Column& column : columnsOfSeeds()) more_column({name + QLatin1Char(' ') + column.name, column.help});
+      if (inside) continue;
+      for (Column& column : columnsOfDifference()) more_column({name + QLatin1Char(' ') + column.name, column.help});
+    }
     const bool has_more = entropies.size() == rows_.size();
     if (has_more)
       for (Column& column :
@@ -122,7 +158,7 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
                                    "process had resident. A dash: not recorded")},
                                {tr("tokens"), tr("Trained on")},
                                {tr("FLOPs"), tr("Of training")}})
-        more_columns_.push_back(static_cast<int>(columns_.size())), columns_.push_back(std::move(column));
+        more_column(std::move(column));
     const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
     if (paired)
       columns_.push_back(
@@ -132,8 +168,8 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
     for (size_t i = 0; i < rows_.size(); ++i) {
       const ComparisonRow& row = comparison.rows[i];
       const auto parameters = static_cast<double>(row.parameters);
-      for (Cell& cell : std::vector<Cell>{{loss(row.pretraining_loss), row.pretraining_loss},
-                                          {loss(row.ood_loss), row.ood_loss},
+      for (Cell& cell : std::vector<Cell>{{loss(row.id_at_end.mean), optional(row.id_at_end.mean)},
+                                          {loss(row.ood_at_end.mean), optional(row.ood_at_end.mean)},
                                           {positive(parameters), parameters},
                                           {positive(row.tokens_per_second), row.tokens_per_second}})
         rows_[i].cells.push_back(std::move(cell));
@@ -143,8 +179,14 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
           if (QString::fromStdString(domain) == columns_[column].name) of_domain = value;
         rows_[i].cells.push_back({loss(of_domain), of_domain});
       }
+      for (const ComparedLoss* end : {&row.id_at_end, &row.ood_at_end}) {
+        add(i, {number(end->text_error)});
+        if (!over_seeds) continue;
+        add(i, cellsOfSeeds(*end));
+        if (end == &row.ood_at_end) add(i, cellsOfDifference(*end, i == 0));
+      }
       if (has_more) {
-        const double gap = row.ood_loss - row.pretraining_loss;
+        const double gap = optional(row.ood_at_end.mean) - optional(row.id_at_end.mean);
         for (Cell& cell : std::vector<Cell>{{loss(gap), gap},
                                             {loss(entropies[i]), entropies[i]},
                                             {row.state_bytes > 0 ? formatBytes(row.state_bytes) : kNone, row.state_bytes},

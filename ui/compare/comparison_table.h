@@ -50,7 +50,10 @@ class ComparisonTable : public QAbstractTableModel {
     std::optional<int64_t> more_seeds = {};
   };
   static Cell to_tell_apart(const std::optional<PairedTest>& test);
+  static Cell number(const std::optional<double>& value);
   static Cell half_95_of(const std::optional<PairedTest>& test);
+  static std::vector<Column> columnsOfSeeds(), columnsOfDifference();
+  static std::vector<Cell> cellsOfSeeds(const ComparedLoss&loss), cellsOfDifference(const ComparedLoss&loss, bool first);
   void arrange();
   const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
 

@@ -85,7 +85,10 @@ FigureMaker::Opened FigureMaker::open(const FigureRecipe& recipe, const QString&
 }
 
 FigurePage FigureMaker::page(const FigureRecipe& recipe, const Opened& opened) const {
-  return make_page(recipe, pointers(opened.chosen), pointers(opened.all));
+  return make_page(recipe, pointers(opened.chosen), pointers(opened.all), [this](const Run& run) {
+    const std::lock_guard lock(tuning_mutex_);
+    return tuning_(run);
+  });
 }
 
 MadeFigure FigureMaker::make(const FigureRecipe& recipe, const QString& runs_folder, const QString& file) {

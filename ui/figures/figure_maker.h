@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "analysis/figures/recipe.h"
+#include "analysis/studies/study_folder.h"
 #include "ui/shown_runs.h"
 
 namespace saccade::ui {
@@ -41,6 +42,8 @@ class FigureMaker {
   FigurePage page(const FigureRecipe& recipe, const Opened& opened) const;
 
   std::mutex mutex_;
+  mutable std::mutex tuning_mutex_;
+  TuningOfRun tuning_ = tuning_by_study();  ///< keeps what studies say, under tuning_mutex_
   std::map<std::filesystem::path, SharedRun> outlines_, whole_;
 };
 
