@@ -12,7 +12,9 @@
 #include <QtTest>
 
 #include "tests/support/file_size_limit.h"
+#include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/legend.h"
 
 namespace saccade::test {
 
@@ -206,6 +208,67 @@ class FigureExportTest : public QObject {
     QString reason;
     QVERIFY2(exportFigure(small, path, &reason), qPrintable(reason));
     QCOMPARE(QFileInfo(path).size(), whole);
+  }
+
+  /// Below the curves, which keep their room, and in what the file says of itself.
+  void notes_stand_below() {
+    Figure noted = curves();
+    const QSizeF before = figure_picture(noted, FigureStyle::forExport(), 100).size();
+    noted.id = "noted";
+    noted.notes = {"One rate only: Transformer++; Avey.",
+                   "A second sentence that is so long that no line of the page holds all of it, as "
+                   "those are that name fourteen architectures and what their searches found."};
+    const QImage picture = figure_picture(noted, FigureStyle::forExport(), 100);
+    QCOMPARE(picture.width(), static_cast<int>(before.width()));
+    const double lines = (picture.height() - before.height()) / 100.0 * 72 / (0.85 * 9);  // of the type
+    QVERIFY2(lines > 3 && lines < 6, qPrintable(QString::number(lines)));                 // three, and a margin
+    const QRectF below(0, before.height() / picture.height(), 1, 1 - before.height() / picture.height());
+    QVERIFY(colours(picture, below).size() > 4);  // grey type on the ground
+    QVERIFY(read(write(noted, "svg")).contains("One rate only: Transformer++; Avey."));
+  }
+
+  void a_band_does_not_cover_the_label_of_a_line() {
+    Figure figure = curves();
+    Curve& curve = figure.curves[0];
+    figure.vertical_line = 10000, figure.vertical_label = "trained length 10000";
+    for (size_t i = 0; i < curve.x.size(); ++i) curve.low.push_back(2), curve.high.push_back(9);
+    figure.y.range = std::array<double, 2>{3, 4};
+    const QImage picture = figure_picture(figure, FigureStyle::forExport(), 150);
+    const QRgb accent = FigureColours::of(false).accent.rgb();
+    QVERIFY(colours(picture, {0.3, 0, 0.4, 0.4}).contains(accent));
+  }
+
+  /// As that of a fit: the others do not stand one below the other because of it.
+  void one_long_name_does_not_widen_the_columns_of_a_legend() {
+    Figure figure;
+    const auto add = [&](const std::string& label) {
+      Curve curve;
+      curve.label = label, curve.x = std::vector<double>{1, 2}, curve.y = std::vector<double>{1, 2};
+      figure.curves.push_back(curve);
+    };
+    for (int i = 0; i < 8; ++i) add("Architecture " + std::to_string(i));
+    const auto rows = [&] {
+      const QFontMetricsF metrics{QFont("Liberation Sans")};
+      const Legend legend = legend_of(figure, metrics, {40 * metrics.horizontalAdvance("Archi"), 1e6}, 2, LegendKind::whole);
+      return legend.height / (1.25 * metrics.height());
+    };
+    const double without = rows();
+    add("x^−0.345 (0.301 to 0.389) + 1.234, Architecture 3 with a long name that says its settings");
+    QVERIFY2(rows() <= without + 2, qPrintable(QString("%1 %2").arg(without).arg(rows())));
+  }
+
+  /// A page is made as high as its legend, and then has it whole.
+  void a_long_legend_is_whole() {
+    for (const int count : {12, 16, 17, 18, 23}) {
+      Figure figure = curves();
+      for (int i = 1; i < count; ++i) {
+        figure.curves.push_back(figure.curves[0]);
+        figure.curves.back().label = "Transformer++ window 32, weight decay 0.0007197, seed " + std::to_string(i);
+      }
+      figure.id = "long-legend";
+      const QByteArray svg = read(write(figure, "svg"));
+      QVERIFY2(svg.contains(QByteArray::number(count - 1) + "<") && !svg.contains(" more<"), QByteArray::number(count).constData());
+    }
   }
 
   void failures_leave_nothing_behind() {

@@ -248,6 +248,7 @@ void ChartScene::paintOver(QPainter& painter) const {
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing);
   paintFrame(painter);
+  paintLineLabel(painter);
   paintRunaway(painter);
   paint_legend(painter, legend_, font(), colours_, style_.dark, unit_);
   if (style_.legend == LegendKind::direct && !style_.compact) paint_direct_labels(painter, curves(), plane_, font(), style_.dark, unit_);
@@ -269,7 +270,7 @@ void ChartScene::paintFrame(QPainter& painter) const {
   }
 }
 
-/// Identity line and the labelled vertical line.
+/// Identity line and vertical line.
 void ChartScene::paintLines(QPainter& painter) const {
   const QRectF& a = plane_.area;
   if (figure().identity_line) {
@@ -290,7 +291,15 @@ void ChartScene::paintLines(QPainter& painter) const {
   const double x = a.left() + t * a.width();
   painter.setPen(QPen(colours_.accent, 1.0 * unit_));
   painter.drawLine(QPointF(x, a.top()), QPointF(x, a.bottom()));
-  if (figure().vertical_label.empty()) return;
+}
+
+/// Over the curves and their bands, which would cover it.
+void ChartScene::paintLineLabel(QPainter& painter) const {
+  if (!figure().vertical_line || figure().vertical_label.empty()) return;
+  const QRectF& a = plane_.area;
+  const double t = plane_.x.fraction(*figure().vertical_line);
+  if (!(t >= 0 && t <= 1)) return;
+  const double x = a.left() + t * a.width();
   const QString text = QString::fromStdString(figure().vertical_label);
   const QFontMetricsF metrics(font());
   QRectF box(0, 0, metrics.horizontalAdvance(text) + 8 * unit_, 1.3 * metrics.height());

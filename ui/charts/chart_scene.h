@@ -71,6 +71,7 @@ class ChartScene {
   void paintMap(QPainter& painter, bool exact);
   void paintFrame(QPainter& painter) const;
   void paintLines(QPainter& painter) const;
+  void paintLineLabel(QPainter& painter) const;
   void paintRunaway(QPainter& painter) const;
   void paintColourBar(QPainter& painter) const;
 

@@ -10,6 +10,7 @@
 
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
+#include "ui/charts/note_lines.h"
 #include "ui/charts/page_painting.h"
 #include "ui/files/write_file.h"
 
@@ -36,12 +37,22 @@ QString provenance_of(const std::vector<std::string>& from) {
   return lines.join(QLatin1Char('\n'));
 }
 
+/// The figure with its notes below it.
+void paint_noted(QPainter& painter, const QRectF& area, const Figure& figure, const FigureStyle& style) {
+  const double notes = notes_height_mm(figure, style) * area.width() / figure.width_mm;
+  const QRectF above = area.adjusted(0, 0, 0, -notes);
+  paintFigure(painter, above, figure, style);
+  paint_notes(painter, QRectF(above.bottomLeft(), area.bottomRight()), figure, style);
+}
+
 Sheet sheet_of(const Figure& figure, const FigureStyle& style) {
-  Sheet sheet{.mm = figure_size_mm(figure, style),
+  QStringList summary{figure_summary(figure)};
+  for (const std::string& note : figure.notes) summary << QString::fromStdString(note);
+  Sheet sheet{.mm = figure_size_mm(figure, style) + QSizeF(0, notes_height_mm(figure, style)),
               .title = QString::fromStdString(figure.title.empty() ? figure.id : figure.title),
-              .summary = figure_summary(figure),
+              .summary = summary.join(QLatin1Char(' ')),
               .provenance = provenance_of(figure.provenance),
-              .paint = [&figure, &style](QPainter& painter, const QRectF& area) { paintFigure(painter, area, figure, style); }};
+              .paint = [&figure, &style](QPainter& painter, const QRectF& area) { paint_noted(painter, area, figure, style); }};
   if (style.dark) sheet.ground = FigureColours::of(true).ground;
   return sheet;
 }

@@ -2,6 +2,7 @@
 
 #include <QPainter>
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ui/charts/curve_painter.h"
@@ -22,6 +23,22 @@ std::vector<double> column_widths(const std::vector<double>& needed, double widt
     if (std::accumulate(widths.begin(), widths.end(), gap * static_cast<double>(columns - 1)) <= width) return widths;
   }
   return {width};
+}
+
+/// Where entries of these widths begin and in which rows they stand, one behind the other as words do.
+struct Flow {
+  std::vector<QPointF> places;  ///< x in painter units, y in rows
+  size_t rows = 0;
+};
+Flow flow_of(const std::vector<double>& needed, double width, double gap) {
+  Flow flow;
+  double x = 0;
+  for (const double each : needed) {
+    if (flow.rows == 0 || x + each > width) ++flow.rows, x = 0;
+    flow.places.emplace_back(x, static_cast<double>(flow.rows - 1));
+    x += each + gap;
+  }
+  return flow;
 }
 
 /// One long name must not take the columns of all, but what the others leave of a row where it is the only one.
@@ -62,7 +79,18 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
     needed.push_back(sample + metrics.horizontalAdvance(entry.text));
   }
   const std::vector<double> widths = column_widths(needed, width, kEntryGap * unit);
-  const size_t rows = std::max<size_t>(1, static_cast<size_t>(std::max(0.0, (room.height() - top) / row)));
+  // On paper names stand whole; where a long one would leave the others few columns, rows are filled as they come.
+  const Flow flow = flow_of(needed, width, kEntryGap * unit);
+  const double by_columns = std::ceil(static_cast<double>(needed.size()) / static_cast<double>(widths.size()));
+  if (kind == LegendKind::whole && static_cast<double>(flow.rows) < by_columns &&
+      top + row * static_cast<double>(flow.rows) <= room.height()) {
+    for (size_t i = 0; i < legend.entries.size(); ++i)
+      legend.entries[i].at = {kEdge * unit + flow.places[i].x(), top + row * flow.places[i].y()};
+    legend.height = top + row * static_cast<double>(flow.rows);
+    return legend;
+  }
+  constexpr double kRounding = 0.05;  // of a row: pages are made as high as their legends
+  const size_t rows = std::max<size_t>(1, static_cast<size_t>(std::max(0.0, (room.height() - top) / row + kRounding)));
   if (const size_t most = rows * widths.size(); legend.entries.size() > most) {
     const size_t left_out = legend.entries.size() - most + 1;
     legend.entries.resize(most);

@@ -12,7 +12,8 @@ class QPainter;
 
 namespace saccade::ui {
 
-/// What stands over a chart, in columns: a piece of line with its marker and a label for every curve that has one.
+/// What stands over a chart, in columns, or on paper in filled rows where these are fewer: a piece of line with its marker and a label for
+/// every curve that has one.
 struct Legend {
   struct Entry {
     const Curve* curve;  ///< null: only words, of the curves that found no room
