@@ -20,12 +20,18 @@ std::string heading(const std::string& run, const LengthLosses& e) {
   return text;
 }
 
+/// A change of nothing has no sign.
+std::string change(double value) {
+  const std::string text = number(value, 4);
+  return text == "-0.0000" ? "0.0000" : text;
+}
+
 std::string loss_table(const LengthLosses& e) {
   std::vector<std::vector<std::string>> rows;
   for (const LengthLosses::Domain& d : e.domains)
     for (const LengthLosses::At& at : d.lengths)
       rows.push_back({d.domain, d.ood ? "OOD" : "training domain", std::to_string(at.length), number(at.loss, 4), number(at.error, 4),
-                      number(at.last, 4), number(at.last_error, 4), number(at.change, 4), number(at.change_error, 4),
+                      number(at.last, 4), number(at.last_error, 4), change(at.change), number(at.change_error, 4),
                       std::to_string(at.by_document.size())});
   return table(
       {"domain", "kind", "length", "loss (nats)", "± standard error", "last " + std::to_string(std::max<int64_t>(1, e.trained_length / 2)),
