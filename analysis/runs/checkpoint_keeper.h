@@ -11,6 +11,8 @@ class CheckpointKeeper {
   /// `resumed`: the step of a checkpoint that was read and found good, if training goes on from one. Those of steps in `kept` are never
   /// deleted.
   explicit CheckpointKeeper(std::filesystem::path directory, std::optional<int64_t> resumed = {}, std::vector<int64_t> kept = {});
+  /// From now on that of this step is one of `kept`.
+  void keep_always(int64_t step) { kept_.push_back(step); }
   /// From now on that checkpoint is no old one: it stays until another is named.
   void keep(int64_t step) { on_course_ = step; }
   /// Empty, or why old ones could not be deleted, which is no reason to end a run. Throws DataError when it cannot be written.

@@ -1,10 +1,12 @@
 #include "analysis/training/branches.h"
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/runs/run_info.h"
 #include "models/architectures/registry.h"
 #include "models/schedules/wsd.h"
+#include "models/training/branch_starts.h"
 #include "models/training/training_step.h"
 
 namespace saccade {
@@ -67,6 +69,21 @@ bool branch_finished(const fs::path& trunk, int64_t step) {
   return state == RunState::finished || state == RunState::diverged;
 }
 
+std::vector<int64_t> passed_losses(const TrainingConfig& training, const Series& validation) {
+  std::set<int64_t> steps;
+  const StableSteps stable = stable_steps(training);
+  for (const double loss : cooldown_losses(training)) {
+    const WsdSettings wsd = wsd_schema.read(training.schedule_settings, "/training");
+    for (size_t i = 0; i < validation.step.size(); ++i) {
+      const auto step = static_cast<int64_t>(validation.step[i]);
+      if (step < std::max<int64_t>(1, stable.first) || step > stable.last || !(validation.value[i] <= loss)) continue;
+      if (wsd.branch_cooldown(step) > 0) steps.insert(step);
+      break;
+    }
+  }
+  return {steps.begin(), steps.end()};
+}
+
 RunConfig cooldown_config(const RunConfig& trunk, int64_t step) {
   const int64_t cooldown = wsd_schema.read(trunk.training.schedule_settings, "/training").branch_cooldown(step);
   nlohmann::json object = to_json(trunk);
@@ -76,6 +93,7 @@ RunConfig cooldown_config(const RunConfig& trunk, int64_t step) {
                              {"warmup_share", 0.0},
                              {"cooldown_steps", cooldown},
                              {"cooldown_at", nlohmann::json::array()},
+                             {"cooldown_at_loss", nlohmann::json::array()},
                              {"keep_checkpoints", nlohmann::json::array()}});
   return resolve_config(object, "cooldown branch");
 }

@@ -162,7 +162,7 @@ void TrainingLoop::begin_checkpoint(const StepRecord& step) {
   auto checkpoint = std::make_shared<Checkpoint>(Checkpoint{writer_.info().config, input_.corpus.hash(), input_.tokenizer->name(),
                                                             input_.tokenizer->hash(), input_.tokenizer->serialized(),
                                                             aside ? trainer.copied_state() : trainer.state(), input_.choices});
-  const std::vector<int64_t> branches = cooldown_steps_of(input_.config.training);
+  const std::vector<int64_t> branches = branch_starts();
   if (aside && std::find(branches.begin(), branches.end(), step.step) != branches.end()) branch_start_ = checkpoint;
   files_.add([this, checkpoint, on_course = course_.on_course(), at = step.step] {
     if (on_course) keeper_.keep(at);
@@ -201,10 +201,31 @@ void TrainingLoop::measure(const StepRecord& step, const Measured& have) {
     });
 }
 
+std::vector<int64_t> TrainingLoop::branch_starts() const {
+  std::vector<int64_t> steps = cooldown_steps_of(input_.config.training);
+  for (const int64_t step : passed_losses(input_.config.training, validation_))
+    if (std::find(steps.begin(), steps.end(), step) == steps.end()) steps.push_back(step);
+  return steps;
+}
+
+void TrainingLoop::begin_at_loss(const StepRecord& step, bool checkpoint) {
+  if (!last_evaluation_ || last_evaluation_->at.step != step.step) return;
+  double sum = 0, domains = 0;
+  for (const DomainLoss& loss : last_evaluation_->losses)
+    if (!loss.ood) sum += loss.loss, ++domains;
+  if (validation_.step.empty() || validation_.step.back() < static_cast<double>(step.step))
+    validation_.step.push_back(static_cast<double>(step.step)), validation_.value.push_back(sum / domains);
+  const std::vector<int64_t> begun = passed_losses(input_.config.training, validation_);
+  if (std::find(begun.begin(), begun.end(), step.step) == begun.end() || keeper_.keeps(step.step)) return;
+  keeper_.keep_always(step.step);
+  if (!checkpoint) write_checkpoint(step);
+}
+
 void TrainingLoop::observe(const StepRecord& step) {
   const bool checkpoint = due(input_.config.training.checkpoint_every, step.step) || keeper_.keeps(step.step);
   if (checkpoint) write_checkpoint(step);  // what is measured needs memory of its own: if that ends the run, this is kept
   measure(step, {});
+  begin_at_loss(step, checkpoint);
   if (!checkpoint || input_.trainer->finished()) return;  // at the end they are written once, with the state
   timed("results", [&] {
     writer_.set_step(step.step);
@@ -253,10 +274,11 @@ RunState TrainingLoop::end(RunState state, int64_t step, const std::string& mess
 /// On more validation text than while training, where the config says so; by sequence, so that runs can be paired.
 void TrainingLoop::evaluate_finally(const StepRecord& step) {
   const RunConfig& config = input_.config;
-  const int64_t length = config.data.sequence_length, tokens = config.training.final_evaluation_tokens;
-  if (tokens == 0) return;
-  tell("evaluating on " + std::to_string(tokens) + " tokens of every domain");
-  const FrozenText text{Split::validation, length, (tokens + length - 1) / length, parse_packing(config.data.packing)};
+  const int64_t length = config.data.sequence_length;
+  const int64_t sequences = final_evaluation_sequences(config, step.step - forked_step(writer_.info()));
+  if (sequences == 0) return;
+  tell("evaluating on " + std::to_string(sequences * length) + " tokens of every domain");
+  const FrozenText text{Split::validation, length, sequences, parse_packing(config.data.packing)};
   RunEvaluation evaluation{.step = step.step,
                            .corpus = input_.corpus.name(),
                            .corpus_hash = input_.corpus.hash(),
@@ -283,7 +305,7 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
 
 void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
   std::vector<int64_t> open;
-  for (const int64_t start : cooldown_steps_of(input_.config.training))
+  for (const int64_t start : branch_starts())
     if (start >= first && start <= step.step && !branch_finished(writer_.info().directory, start)) open.push_back(start);
   const auto at_hand = std::exchange(branch_start_, nullptr);
   if (open.empty()) return;

@@ -2,6 +2,7 @@
 #include "analysis/runs/checkpoint_keeper.h"
 #include "analysis/runs/file_thread.h"
 #include "analysis/runs/run_writer.h"
+#include "analysis/training/branches.h"
 #include "analysis/training/loss_course.h"
 #include "analysis/training/training_run.h"
 #include "kernels/engine/clock.h"
@@ -53,7 +54,8 @@ class TrainingLoop {
     course_ = so_far.course;
     if (so_far.on_course) keeper_.keep(*so_far.on_course);
     if (const Series* losses = history.find("validation/loss"); losses && !losses->step.empty())
-      measured_.evaluation = static_cast<int64_t>(losses->step.back());
+      measured_.evaluation = static_cast<int64_t>(losses->step.back()), validation_ = *losses;
+    for (const int64_t step : passed_losses(input.config.training, validation_)) keeper_.keep_always(step);
     if (!history.statistics().empty()) measured_.statistics = history.statistics().back().at.step;
   }
   RunState run(const std::atomic<bool>& stop);
@@ -71,6 +73,11 @@ class TrainingLoop {
   void measure_what_is_missing(const StepRecord& step);
   /// Branches that begin from step `first` to the one at hand, whose checkpoint is there, and have not ended.
   void run_branches(int64_t first, const StepRecord& step);
+  /// Where branches begin, as far as that is known yet.
+  std::vector<int64_t> branch_starts() const;
+  /// Of an evaluation that comes to a loss at which a branch begins: its checkpoint stays, and is written where `checkpoint` says it is
+  /// not.
+  void begin_at_loss(const StepRecord& step, bool checkpoint);
   void write_checkpoint(const StepRecord& step);
   void begin_checkpoint(const StepRecord& step);
   bool state_is_copied() const;  ///< whether training goes on while a checkpoint is written
@@ -111,6 +118,7 @@ class TrainingLoop {
   std::shared_ptr<const Checkpoint> branch_start_;  ///< what was copied for the last checkpoint, where branches begin there
   LossCourse course_;
   Measured measured_;  ///< when the loop began
+  Series validation_;  ///< losses so far
   std::mutex written_mutex_;
   std::vector<std::string> written_;             ///< lines about files that the thread has written
   std::map<std::string, double> written_aside_;  ///< seconds of those threads

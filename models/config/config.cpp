@@ -93,9 +93,13 @@ void check_batch_warmup(const TrainingConfig& t) {
 /// Branches begin where the learning rate is at its peak.
 void check_branches(const TrainingConfig& t) {
   const std::vector<int64_t> starts = cooldown_steps_of(t);
-  if (starts.empty()) return;
+  if (t.schedule != "wsd") return;
   const WsdSettings wsd = wsd_schema.read(t.schedule_settings, "/training");
   const int64_t stable = t.steps - wsd.cooldown(t.steps);
+  if (!wsd.cooldown_at_loss.empty() && wsd.branch_cooldown(stable) < 1)
+    throw UsageError(
+        "/training/cooldown_at_loss needs a cooldown; set /training/cooldown_share below 1 or /training/cooldown_steps above 0");
+  if (starts.empty()) return;
   if (starts.front() < warmup_steps(t) || starts.back() > stable)
     throw UsageError("/training/cooldown_at names step " + text(starts.front() < warmup_steps(t) ? starts.front() : starts.back()) +
                      "; expected steps between the warm-up and the cooldown, " + text(warmup_steps(t)) + " to " + text(stable));
@@ -387,9 +391,9 @@ const Schema<TrainingConfig> training_schema{
     repetition(field("evaluate_every", &TrainingConfig::evaluate_every, {1, kMany}, "Steps between evaluations.")),
     field("evaluation_tokens", &TrainingConfig::evaluation_tokens, {1, kMany},
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
-    repetition(field("final_evaluation_tokens", &TrainingConfig::final_evaluation_tokens, {0, kMany},
+    repetition(field("final_evaluation_tokens", &TrainingConfig::final_evaluation_tokens, {-1, kMany},
                      "Validation tokens of every domain to evaluate on when the run, or a cooldown branch, has ended; 0: none but "
-                     "evaluation_tokens.")),
+                     "evaluation_tokens; -1: 262144, or as many as take 5 % of the time of the steps.")),
     repetition(field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection.")),
     repetition(
         field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints.")),
@@ -469,11 +473,45 @@ int64_t micro_batches(const TrainingConfig& training, int64_t step) {
 
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
 
+int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps) {
+  constexpr int64_t kEnough = 262144;
+  constexpr double kShare = 0.05, kForwardPasses = 3;  // of a step
+  const TrainingConfig& training = config.training;
+  const int64_t length = config.data.sequence_length;
+  if (training.final_evaluation_tokens >= 0) return (training.final_evaluation_tokens + length - 1) / length;
+  const auto domains = static_cast<double>(std::max<size_t>(1, config.data.train.size() + config.data.ood.size()));
+  const double affordable = kShare * kForwardPasses * static_cast<double>(steps * training.batch_tokens) / domains;
+  const int64_t sequences = std::min(kEnough, static_cast<int64_t>(affordable)) / length;
+  return sequences > evaluation_sequences(training, length) ? sequences : 0;
+}
+
+namespace {
+
+/// Shares by the names of the training domains become a list in their order.
+void order_weights(Json& config) {
+  const Json::json_pointer place("/data/weights"), train("/data/train");
+  if (!config.contains(place) || !config.at(place).is_object()) return;
+  const Json named = config.at(place), domains = config.contains(train) ? config.at(train) : Json(DataConfig{}.train);
+  Json list = Json::array();
+  for (const Json& domain : domains) {
+    if (!domain.is_string() || !named.contains(domain.get<std::string>()))
+      throw UsageError("/data/weights has no number for " + domain.dump() + " of /data/train");
+    list.push_back(named.at(domain.get<std::string>()));
+  }
+  for (const auto& [name, share] : named.items())
+    if (std::find(domains.begin(), domains.end(), Json(name)) == domains.end())
+      throw UsageError("/data/weights names \"" + name + "\", which is no domain of /data/train");
+  config.at(place) = std::move(list);
+}
+
+}  // namespace
+
 RunConfig resolve_config(const Json& object, const std::string& origin, std::string* note) {
   try {
     Json renamed = object;
     const std::string line = rename_settings(renamed, origin);
     if (note) *note = line;
+    order_weights(renamed);
     return resolve(renamed);
   } catch (const UsageError& error) {
     throw UsageError(origin + ": " + error.what());

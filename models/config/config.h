@@ -48,8 +48,9 @@ struct TrainingConfig {
   int64_t seed = 1;                ///< initialisation and data order; evaluation batches never depend on it
   bool evaluate_at_start = false;  ///< evaluate, probe, capture and write a checkpoint before the first step as well
   int64_t evaluate_every = 50;
-  int64_t evaluation_tokens = 16384;    ///< of every domain, rounded up to whole sequences
-  int64_t final_evaluation_tokens = 0;  ///< of every domain when the run has ended, kept in RUN/evaluations; 0: none
+  int64_t evaluation_tokens = 16384;  ///< of every domain, rounded up to whole sequences
+  int64_t final_evaluation_tokens =
+      -1;  ///< of every domain when the run has ended, kept in RUN/evaluations; see final_evaluation_sequences()
   int64_t probe_every = 200;
   int64_t capture_every = 0;     ///< 0: at every checkpoint
   int64_t capture_tokens = 256;  ///< length of a captured sample
@@ -100,6 +101,12 @@ extern const Schema<RunConfig> run_schema;
 
 /// Sequences of every domain to evaluate on: evaluation_tokens, rounded up to whole sequences.
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
+
+/// Sequences of every domain to evaluate on when a run, or a cooldown branch, has ended: final_evaluation_tokens, rounded up to whole
+/// sequences. Where that is −1, 262 144 tokens, on which the standard error of a difference of two runs of one study was below 0.005 nats
+/// in docs/figure-3-10m.md unless they lay far apart; or what is evaluated in 5 % of the time of `steps` steps, a pass forward taking a
+/// third of a step; 0 where that is no more than evaluation_tokens. `steps`: the run's own, of a branch those behind its beginning.
+int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps);
 
 /// Reads JSON text. `origin` names the file in messages ("run.json:12:5: …" for syntax, "run.json: /training/steps …" for
 /// values). Duplicate keys are errors. `overrides` are "training.seed=2" assignments; values are read as JSON, else as text.

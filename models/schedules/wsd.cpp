@@ -19,6 +19,11 @@ const Schema<WsdSettings> wsd_schema{
     repetition(list_field("cooldown_at", &WsdSettings::cooldown_at, {0, 1e9},
                           "Steps (below 1: shares of all steps) behind which a branch cools down, as a run of its own in branches/step-N.",
                           kSource)),
+    repetition(
+        list_field("cooldown_at_loss", &WsdSettings::cooldown_at_loss, {0, 1000},
+                   "Validation losses (nats per token, mean of the training domains): behind the first evaluation at a constant rate "
+                   "that is no higher, a branch cools down likewise.",
+                   kSource)),
 };
 
 int64_t WsdSettings::cooldown(int64_t steps) const {

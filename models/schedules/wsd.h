@@ -8,7 +8,8 @@ struct WsdSettings {
   double cooldown_share = 0.2;
   int64_t cooldown_steps = 0;
   std::string cooldown_form = "1-sqrt";
-  std::vector<double> cooldown_at;  ///< steps or shares of all, where branches begin
+  std::vector<double> cooldown_at;       ///< steps or shares of all, where branches begin
+  std::vector<double> cooldown_at_loss;  ///< or where the validation loss has come to these, nats per token
 
   /// Steps of the cooldown of a run of that many.
   int64_t cooldown(int64_t steps) const;

@@ -5,6 +5,7 @@
 
 #include "models/corpus/vocabulary.h"
 #include "models/schedules/wsd.h"
+#include "models/training/branch_starts.h"
 #include "models/training/decoder.h"
 #include "models/training/probe_plan.h"
 
@@ -14,7 +15,7 @@ int64_t branch_steps(const TrainingConfig& training) {
   if (training.schedule != "wsd") return 0;
   const WsdSettings wsd = wsd_schema.read(training.schedule_settings, "/training");
   int64_t steps = 0;
-  for (const int64_t start : cooldown_steps_of(training)) steps += wsd.branch_cooldown(start);
+  for (const int64_t start : planned_branches(training)) steps += wsd.branch_cooldown(start);
   return steps;
 }
 
@@ -44,14 +45,14 @@ RunWork run_work(const RunConfig& config, const Plan& plan) {
   const auto train = [&](int64_t first, int64_t last) {
     add(times_due(training.evaluate_every, first, last), times_due(training.probe_every, first, last),
         times_due(capture_every, first, last));
-    work.evaluated_sequences += domains * ((training.final_evaluation_tokens + length - 1) / length);
+    work.evaluated_sequences += domains * final_evaluation_sequences(config, last - first);
   };
   work.steps = plan.run_flops / plan.flops_per_step + static_cast<double>(branch_steps(training));
   train(0, training.steps);
   if (training.evaluate_at_start) add(1, 1, 1);
   if (training.schedule != "wsd") return work;
   const WsdSettings wsd = wsd_schema.read(training.schedule_settings, "/training");
-  for (const int64_t start : cooldown_steps_of(training)) train(start, start + wsd.branch_cooldown(start));
+  for (const int64_t start : planned_branches(training)) train(start, start + wsd.branch_cooldown(start));
   return work;
 }
 
@@ -65,7 +66,7 @@ double run_seconds(const RunConfig& config, const Plan& plan, const RunPace& pac
 int64_t checkpoint_bytes(const Plan& plan) { return 4 * plan.parameters + plan.optimizer_bytes; }
 
 int64_t checkpoints_kept(const TrainingConfig& training) {
-  const auto branches = static_cast<int64_t>(cooldown_steps_of(training).size());
+  const auto branches = static_cast<int64_t>(planned_branches(training).size());
   const int64_t written = times_due(training.checkpoint_every, 0, training.steps) + (training.evaluate_at_start ? 1 : 0);
   return std::min<int64_t>(3, written) + static_cast<int64_t>(training.keep_checkpoints.size()) + 4 * branches;
 }

@@ -116,6 +116,33 @@ class ForkTest : public QObject {
     QCOMPARE(read_checkpoint(step_file(directory, kCheckpoints, 8)).state.data_position, uint64_t{0});
   }
 
+  /// A branch from where an evaluation first finds a loss is one from that step; stopped between, it is the same.
+  void cooldown_branches_at_losses() {
+    const nlohmann::json wsd{{"schedule", "wsd"}, {"cooldown_share", 0.25}, {"evaluate_every", 2}, {"checkpoint_every", 5}};
+    const fs::path plain = path("losses-plain");
+    QCOMPARE(work_on(plain, with(wsd)).state, RunState::finished);
+    const Run run(plain);
+    const Series& losses = *run.find("validation/loss");
+    const auto at = [&](double step) {
+      return losses.value[static_cast<size_t>(std::find(losses.step.begin(), losses.step.end(), step) - losses.step.begin())];
+    };
+    QVERIFY(at(6) < at(4) && at(6) < at(2));  // it falls
+    nlohmann::json by_step = wsd, by_loss = wsd;
+    by_step["cooldown_at"] = {6};
+    by_loss["cooldown_at_loss"] = {0.01, (at(4) + at(6)) / 2};  // the first is never reached
+    const fs::path stepped = path("stepped"), whole = path("at-loss"), parts = path("at-loss-parts");
+    QCOMPARE(work_on(stepped, with(by_step)).state, RunState::finished);
+    QCOMPARE(work_on(whole, with(by_loss)).state, RunState::finished);
+    for (const int64_t stop : {5, 6, 7}) QCOMPARE(work_on(parts, with(by_loss), stop).state, RunState::stopped);
+    QCOMPARE(work_on(parts, with(by_loss)).state, RunState::finished);
+    for (const fs::path& trunk : {whole, parts}) {
+      QVERIFY(comparable_journal(plain) == comparable_journal(trunk));
+      QCOMPARE(std::distance(fs::directory_iterator(trunk / "branches"), fs::directory_iterator()), std::ptrdiff_t{1});
+      QVERIFY(comparable_journal(branch_directory(trunk, 6)) == comparable_journal(branch_directory(stepped, 6)));
+      QVERIFY(fs::exists(step_file(trunk, kCheckpoints, 6)));
+    }
+  }
+
   /// The trunk is the same run with and without branches, and a branch is what a fork with its settings is.
   void cooldown_branches() {
     const nlohmann::json wsd{{"schedule", "wsd"}, {"cooldown_share", 0.25}};

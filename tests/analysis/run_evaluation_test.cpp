@@ -115,7 +115,24 @@ class RunEvaluationTest : public QObject {
       QCOMPARE(kept["domains"][i]["loss"].get<double>(), again.domains[i].result.loss);
       QCOMPARE(kept["domains"][i]["by_sequence"].get<std::vector<double>>(), again.domains[i].result.by_sequence);
     }
-    QVERIFY(!fs::exists(run_ / "evaluations"));
+    QVERIFY(!fs::exists(run_ / "evaluations"));  // 12 steps do not pay for more than was evaluated
+  }
+
+  /// By default on what 5 % of a run's own steps allow: here 40 of 128 tokens, and 10 of a branch from step 20.
+  void the_end_of_a_run_and_of_its_branches_is_evaluated_on_more_text() {
+    const fs::path run = folder_.filePath("paid").toStdString();
+    RunConfig config = tiny_config();
+    config.training.steps = 40, config.training.evaluation_tokens = 64;
+    config.training.schedule = "wsd";
+    config.training.schedule_settings = {{"cooldown_share", 0.5}, {"cooldown_at", {20}}};
+    QCOMPARE(work_on(run, resolve_config(to_json(config), "test")).state, RunState::finished);
+    const auto sequences = [](const fs::path& directory) {
+      const auto kept = nlohmann::json::parse(read_text(directory / "evaluations" / "step-40.validation.json"));
+      return kept["domains"][0]["by_sequence"].size();
+    };
+    QCOMPARE(sequences(run), static_cast<size_t>(final_evaluation_sequences(config, 40)));
+    QCOMPARE(sequences(run / "branches" / "step-20"), static_cast<size_t>(final_evaluation_sequences(config, 20)));
+    QVERIFY(sequences(run) > sequences(run / "branches" / "step-20"));
   }
 
   /// A causal model loses the same in both readings; Avey, whose ranker sees a whole split in one pass, what decoding gives the targets.

@@ -23,8 +23,9 @@ class RunCostTest : public QObject {
  private Q_SLOTS:
   /// Two domains of ten sequences, of which the first is probed; maps of one sequence of each.
   void work_is_counted_by_what_is_done() {
-    const Json rarely = {{"training", {{"probe_every", 50}, {"checkpoint_every", 30}}}};
-    const RunConfig often = config(rarely), once = config({{"training", {{"evaluate_every", 1000}, {"probe_every", 1000}}}});
+    const Json rarely = {{"training", {{"probe_every", 50}, {"checkpoint_every", 30}, {"final_evaluation_tokens", 0}}}};
+    const RunConfig often = config(rarely),
+                    once = config({{"training", {{"evaluate_every", 1000}, {"probe_every", 1000}, {"final_evaluation_tokens", 0}}}});
     const Plan plan = make_plan(often, vocabulary_of("bytes"));
     const RunWork work = run_work(often, plan);
     QCOMPARE(work.steps, 100.0);
@@ -38,13 +39,15 @@ class RunCostTest : public QObject {
   }
 
   void start_end_branches_and_smaller_batches_count() {
-    const RunConfig plain = config(), started = config({{"training", {{"evaluate_at_start", true}, {"final_evaluation_tokens", 6400}}}});
+    const RunConfig plain = config({{"training", {{"final_evaluation_tokens", 0}}}}),
+                    started = config({{"training", {{"evaluate_at_start", true}, {"final_evaluation_tokens", 6400}}}});
     const Plan plan = make_plan(plain, vocabulary_of("bytes"));
     const RunWork work = run_work(plain, plan), more = run_work(started, plan);
     QCOMPARE(more.evaluated_sequences - work.evaluated_sequences, int64_t{2 * 10 + 2 * 100});
     QCOMPARE(more.probed_sequences - work.probed_sequences, int64_t{10});
     QCOMPARE(more.captured_samples - work.captured_samples, int64_t{2});
-    const RunConfig branched = config({{"training", {{"schedule", "wsd"}, {"warmup_steps", 5}, {"cooldown_at", {45}}}}});
+    const RunConfig branched =
+        config({{"training", {{"schedule", "wsd"}, {"warmup_steps", 5}, {"cooldown_at", {45}}, {"final_evaluation_tokens", 0}}}});
     const int64_t cooldown = branch_steps(branched.training);
     QVERIFY(cooldown > 0);
     const RunWork with_branch = run_work(branched, plan);
@@ -55,6 +58,20 @@ class RunCostTest : public QObject {
         {{"training", {{"batch_tokens", 512}, {"gradient_accumulation", 4}, {"batch_warmup_tokens", 128}, {"batch_warmup_steps", 40}}}});
     const double steps = run_work(growing, make_plan(growing, vocabulary_of("bytes"))).steps;
     QVERIFY2(steps > 70 && steps < 95, std::to_string(steps).c_str());  // forty steps of 1, 2, 3 and 4 quarters
+  }
+
+  /// 262 144 tokens where they take no more than 5 % of the steps, a pass forward being a third of a step; as told, or none, where told.
+  void the_end_is_evaluated_on_what_five_percent_of_the_steps_allow() {
+    const RunConfig small = config(), told = config({{"training", {{"final_evaluation_tokens", 65}}}});
+    QCOMPARE(small.training.final_evaluation_tokens, int64_t{-1});
+    QCOMPARE(final_evaluation_sequences(small, 100), int64_t{15});  // 0.05 · 3 · 100 · 128 tokens / 2 domains / 64
+    QCOMPARE(final_evaluation_sequences(small, 60), int64_t{0});    // 9, fewer than the ten that were evaluated
+    QCOMPARE(final_evaluation_sequences(small, 1000000), int64_t{262144 / 64});
+    QCOMPARE(final_evaluation_sequences(told, 1), int64_t{2});
+    QCOMPARE(final_evaluation_sequences(config({{"training", {{"final_evaluation_tokens", 0}}}}), 1000000), int64_t{0});
+    const Plan plan = make_plan(small, vocabulary_of("bytes"));
+    const auto none = config({{"training", {{"final_evaluation_tokens", 0}}}});
+    QCOMPARE(run_work(small, plan).evaluated_sequences - run_work(none, plan).evaluated_sequences, int64_t{2 * 15});
   }
 
   void embeddings_are_the_tables_alone() {
