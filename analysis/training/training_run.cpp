@@ -33,28 +33,43 @@ nlohmann::json domain_tokens(const RunConfig& config, const TrainingInput& input
   return tokens;
 }
 
+/// Where the config leaves training documents out by their length: of each domain, how many are trained on, and of how many.
+nlohmann::json documents_taken(const RunConfig& config, const TrainingInput& input) {
+  const DocumentFilter filter{config.data.min_document_tokens, config.data.max_document_tokens};
+  if (!config.data.task.empty() || (filter.least == 0 && filter.most == 0)) return nullptr;
+  nlohmann::json taken = nlohmann::json::object();
+  for (const DomainInfo& domain : input.corpus.domains()) {
+    if (std::find(config.data.train.begin(), config.data.train.end(), domain.name) == config.data.train.end()) continue;
+    const auto store = TokenStore::open(input.corpus, domain.name, Split::train, *input.tokenizer, {}, filter);
+    taken[domain.name] = {{"documents", store->document_ends().size()}, {"of", domain.documents.at("train")}};
+  }
+  return taken;
+}
+
 nlohmann::json describe(const RunConfig& config, const TrainingInput& input) {
   const Plan& plan = input.plan;
   const nlohmann::json libraries = library_versions();
-  return {{"code_version", libraries.value("saccade", SACCADE_VERSION)},
-          {"libraries", libraries},
-          {"device", to_string(input.trainer->device())},
-          {"processor", cpu_name()},
-          {"gpu", gpu_name(input.trainer->device())},
-          {"precision", input.trainer->precision()},
-          {"plain_kernels", plain_kernels()},
-          {"config_hash", config_hash(to_json(config))},
-          {"corpus_hash", input.corpus.hash()},
-          {"tokenizer", input.tokenizer->name()},
-          {"tokenizer_hash", input.tokenizer->hash()},
-          {"vocabulary", input.tokenizer->vocabulary()},
-          {"domain_tokens", domain_tokens(config, input)},
-          {"parameters", input.trainer->model().parameter_count()},
-          {"embedding_parameters", count_embedding_parameters(input.trainer->model())},
-          {"state_bytes_per_token", plan.state_bytes_per_token},
-          {"flops_per_step", plan.flops_per_step},
-          {"planned_peak_bytes", plan.peak_bytes},
-          {"planned_device_bytes", plan.device_bytes()}};
+  nlohmann::json description = {{"code_version", libraries.value("saccade", SACCADE_VERSION)},
+                                {"libraries", libraries},
+                                {"device", to_string(input.trainer->device())},
+                                {"processor", cpu_name()},
+                                {"gpu", gpu_name(input.trainer->device())},
+                                {"precision", input.trainer->precision()},
+                                {"plain_kernels", plain_kernels()},
+                                {"config_hash", config_hash(to_json(config))},
+                                {"corpus_hash", input.corpus.hash()},
+                                {"tokenizer", input.tokenizer->name()},
+                                {"tokenizer_hash", input.tokenizer->hash()},
+                                {"vocabulary", input.tokenizer->vocabulary()},
+                                {"domain_tokens", domain_tokens(config, input)},
+                                {"parameters", input.trainer->model().parameter_count()},
+                                {"embedding_parameters", count_embedding_parameters(input.trainer->model())},
+                                {"state_bytes_per_token", plan.state_bytes_per_token},
+                                {"flops_per_step", plan.flops_per_step},
+                                {"planned_peak_bytes", plan.peak_bytes},
+                                {"planned_device_bytes", plan.device_bytes()}};
+  if (const nlohmann::json taken = documents_taken(config, input); !taken.is_null()) description["documents_taken"] = taken;
+  return description;
 }
 
 RunInfo make_info(const RunConfig& config, const TrainingInput& input) {
@@ -267,6 +282,13 @@ RunState train_run(const RunConfig& config, const fs::path& directory, const Run
   for (const std::string& op : input->plan.without_tensor_cores) {
     writer.log("slow, for no kernel for tensor cores takes it: " + op);
     if (progress.message) progress.message("slow, for no kernel for tensor cores takes it: " + op);
+  }
+  const nlohmann::json taken_of = writer.info().provenance.value("documents_taken", nlohmann::json::object());
+  for (const auto& [domain, taken] : taken_of.items()) {
+    const std::string line = "domain " + domain + ": " + taken.at("documents").dump() + " of " + taken.at("of").dump() +
+                             " documents have a length that is trained on";
+    writer.log(line);
+    if (progress.message) progress.message(line);
   }
   return train(writer, *input, {}, progress, stop);
 }

@@ -7,6 +7,7 @@
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
+#include "models/corpus/corpus_store.h"
 
 namespace saccade::cli {
 namespace {
@@ -38,6 +39,20 @@ std::string domains_table(const std::vector<DomainInfo>& domains) {
   return table({"domain", "split", "documents", "bytes"}, rows);
 }
 
+/// Documents that an import left out for their length, by domain; empty for a corpus that was made without a least one.
+std::map<std::string, int64_t> too_short(const Corpus& corpus) {
+  if (!std::filesystem::exists(corpus.directory() / "corpus.json")) return {};  // token shards, generated text
+  const nlohmann::json origin = read_origin(corpus.directory());
+  if (!origin.is_object() || !origin.contains("too_short_by_domain")) return {};
+  return origin["too_short_by_domain"].get<std::map<std::string, int64_t>>();
+}
+/// "web 7, github 3"
+std::string list_of(const std::map<std::string, int64_t>& counts) {
+  std::string text;
+  for (const auto& [domain, count] : counts) text += (text.empty() ? "" : ", ") + domain + " " + std::to_string(count);
+  return text;
+}
+
 // ---- import
 
 int import(ImportOptions options, const std::vector<std::string>& sources, const std::vector<std::string>& renames) {
@@ -63,13 +78,15 @@ int import(ImportOptions options, const std::vector<std::string>& sources, const
                 {"documents", report.documents},
                 {"bytes", report.bytes},
                 {"too_short", report.too_short},
+                {"too_short_by_domain", too_short(corpus)},
                 {"duplicates", report.duplicates},
                 {"invalid_utf8", report.invalid_utf8},
                 {"malformed", report.malformed},
                 {"problems", report.problems},
                 {"domains", domains_json(corpus.domains())}},
                domains_table(corpus.domains()) + "\n" + std::to_string(report.documents) + " documents, " + std::to_string(report.bytes) +
-                   " bytes; left out: " + (report.too_short > 0 ? std::to_string(report.too_short) + " too short, " : "") +
+                   " bytes; left out: " +
+                   (report.too_short > 0 ? std::to_string(report.too_short) + " too short (" + list_of(too_short(corpus)) + "), " : "") +
                    std::to_string(report.duplicates) + " duplicates, " + std::to_string(report.invalid_utf8) + " with invalid UTF-8, " +
                    std::to_string(report.malformed) + " malformed\n");
   return 0;
@@ -136,11 +153,14 @@ int list_all() {
 
 int show(const std::string& name) {
   const Corpus corpus = Corpus::open(name, say);
+  const std::map<std::string, int64_t> left_out = too_short(corpus);
   print_result({{"name", corpus.name()},
                 {"hash", corpus.hash()},
                 {"directory", corpus.directory().string()},
+                {"too_short_by_domain", left_out},
                 {"domains", domains_json(corpus.domains())}},
-               domains_table(corpus.domains()) + "\nhash " + corpus.hash() + "\nin   " + corpus.directory().string() + "\n");
+               domains_table(corpus.domains()) + (left_out.empty() ? "" : "\nleft out as too short: " + list_of(left_out) + "\n") +
+                   "\nhash " + corpus.hash() + "\nin   " + corpus.directory().string() + "\n");
   return 0;
 }
 

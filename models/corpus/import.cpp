@@ -62,13 +62,7 @@ class Importer : public DocumentVisitor {
     } catch (const Enough&) {
     }
     check_outcome(files);
-    nlohmann::json origin = {{"made_by", "import"},
-                             {"documents", report_.documents},
-                             {"duplicates", report_.duplicates},
-                             {"invalid_utf8", report_.invalid_utf8},
-                             {"malformed", report_.malformed}};
-    if (report_.too_short > 0) origin["too_short"] = report_.too_short;
-    writer_.finish(origin, options_.replace ? Existing::replace : Existing::refuse);
+    writer_.finish(origin(), options_.replace ? Existing::replace : Existing::refuse);
     return report_;
   }
 
@@ -103,6 +97,22 @@ class Importer : public DocumentVisitor {
   }
 
  private:
+  /// What corpus.json keeps: counts, and by what lengths documents were left out, of which domains how many.
+  nlohmann::json origin() const {
+    nlohmann::json origin = {{"made_by", "import"},
+                             {"documents", report_.documents},
+                             {"duplicates", report_.duplicates},
+                             {"invalid_utf8", report_.invalid_utf8},
+                             {"malformed", report_.malformed}};
+    if (options_.min_bytes > 0 || tokenizer_) origin["too_short"] = report_.too_short, origin["too_short_by_domain"] = too_short_;
+    if (options_.min_bytes > 0) origin["min_bytes"] = options_.min_bytes;
+    if (tokenizer_) {
+      origin["min_tokens"] = options_.min_tokens;
+      origin["tokenizer"] = tokenizer_->name(), origin["tokenizer_hash"] = tokenizer_->hash();
+    }
+    return origin;
+  }
+
   struct Enough {};  ///< thrown where the corpus has what was asked for
 
   void record(std::string_view line, int64_t number) {
@@ -125,7 +135,7 @@ class Importer : public DocumentVisitor {
     if (text.empty()) return malformed(line, "an empty document");
     if (text.find('\0') != text.npos) return malformed(line, "a zero byte: this is no text");
     if (too_short(text)) {
-      ++report_.too_short;
+      ++report_.too_short, ++too_short_[plain_name(domain)];
       return;
     }
     const DocumentKey key = document_key(text);
@@ -189,7 +199,8 @@ class Importer : public DocumentVisitor {
   ImportReport report_;
   SeenDocuments seen_;
   std::map<std::string, std::string> plain_names_;
-  std::unique_ptr<Tokenizer> tokenizer_;  ///< that counts tokens, where they are
+  std::map<std::string, int64_t> too_short_;  ///< documents left out, by domain
+  std::unique_ptr<Tokenizer> tokenizer_;      ///< that counts tokens, where they are
   const SourceFile* file_ = nullptr;
   int64_t total_bytes_ = 0, bytes_before_ = 0;
   bool domain_field_seen_ = false;

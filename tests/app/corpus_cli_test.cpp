@@ -46,6 +46,18 @@ class CorpusCliTest : public QObject {
     QCOMPARE(run({"corpus", "import", "mine", path("web.train.jsonl"), "--replace"}).code, 0);
   }
 
+  void short_documents_are_told_by_domain() {
+    const QStringList call{"corpus", "import", "long", path("web.train.jsonl"), "--min-tokens", "11"};
+    const Result result = run(QStringList{"--json"} + call);
+    QCOMPARE(result.code, 0);
+    const auto imported = nlohmann::json::parse(result.out.toStdString());
+    QVERIFY(imported["too_short"] == 2 && imported["documents"] == 1);
+    QVERIFY2(imported["too_short_by_domain"] == nlohmann::json({{"c4", 1}, {"web", 1}}), qPrintable(result.out));
+    const Result shown = run({"corpus", "show", "long"});
+    QVERIFY2(shown.out.contains("left out as too short: c4 1, web 1"), qPrintable(shown.out));
+    QVERIFY(run(call + QStringList{"--replace"}).out.contains("2 too short (c4 1, web 1)"));
+  }
+
   void bad_input_data() {
     QTest::addColumn<QStringList>("arguments");
     QTest::addColumn<int>("code");

@@ -52,6 +52,24 @@ class TrainCliTest : public QObject {
     QVERIFY(parameters("own", 16) > 0 && parameters("own", 16) < parameters("own", 32));
   }
 
+  /// Of documents that are left out for their length each domain's number is told, and kept with the run.
+  void documents_left_out_are_told() {
+    const auto run = [&](const char* name, const QStringList& more) {
+      return program_.run(QStringList{"train", program_.path("config.json"), "--out", program_.path(name), "--set", "data.packing=packed"} +
+                          more);
+    };
+    const auto result = run("long", {"--set", "data.min_document_tokens=346"});  // those whose number has two digits
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    QFile file(program_.path("long/run.json"));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const nlohmann::json taken = nlohmann::json::parse(file.readAll().toStdString())["provenance"]["documents_taken"];
+    const int documents = taken["prose"]["documents"], of = taken["prose"]["of"];
+    QVERIFY2(taken.size() == 1 && documents > 0 && documents < of && of < 60, taken.dump().c_str());
+    QVERIFY2(result.err.contains(QStringLiteral("domain prose: %1 of %2 documents have a length").arg(documents).arg(of)),
+             qPrintable(result.err));
+    QVERIFY(!run("any", {}).err.contains("documents have a length"));
+  }
+
   void a_run_is_never_overwritten() {
     const QByteArray before = program_.contents("first");
     const auto again = program_.run({"-q", "train", program_.path("config.json"), "--out", program_.path("first")});

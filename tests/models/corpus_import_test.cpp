@@ -12,6 +12,7 @@
 
 #include "models/config/config.h"
 #include "models/corpus/corpus.h"
+#include "models/corpus/corpus_store.h"
 #include "models/corpus/document_reader.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/message.h"
@@ -249,6 +250,24 @@ class CorpusImportTest : public QObject {
   const ImportReport most = with([](ImportOptions& options) { options.max_bytes = 10; });
   QCOMPARE(most.bytes, 10);  // 1 + 2 + 3 + 4
   QVERIFY_THROWS_EXCEPTION(UsageError, with([](ImportOptions& options) { options.min_bytes = -1; }));
+}
+
+/// By domain how many documents were too short, and by what measure, stands in the corpus; a corpus without a least length says nothing.
+void what_is_too_short_is_counted_by_domain() {
+  std::string lines;
+  for (int i = 1; i <= 30; ++i) lines += line(std::string(static_cast<size_t>(i), 'a'), i % 3 ? "RedPajamaC4" : "RedPajamaGithub");
+  lines += line("no", "only short");
+  const fs::path file = write("a.jsonl", lines);
+  import({file}, [](ImportOptions& options) { options.min_tokens = 11, options.min_bytes = 2, options.rename["c4"] = "web"; });
+  const nlohmann::json origin = read_origin(corpora_folder() / "mine");
+  QCOMPARE(origin.at("too_short").get<int>(), 11);
+  QVERIFY2(origin.at("too_short_by_domain") == nlohmann::json({{"web", 7}, {"github", 3}, {"only-short", 1}}), origin.dump().c_str());
+  QVERIFY(origin.at("min_tokens") == 11 && origin.at("min_bytes") == 2 && origin.at("tokenizer") == "bytes");
+  QCOMPARE(origin.at("tokenizer_hash").get<std::string>(), make_byte_tokenizer()->hash());
+  QVERIFY(!Corpus::open("mine").has_domain("only-short"));
+  import({file}, [](ImportOptions& options) { options.replace = true; });
+  for (const char* key : {"too_short", "too_short_by_domain", "min_tokens", "min_bytes", "tokenizer"})
+    QVERIFY(!read_origin(corpora_folder() / "mine").contains(key));
 }
 
 /// Every preset of resources/presets finds its domains in what the import makes of the published files: SlimPajama's chunks with
