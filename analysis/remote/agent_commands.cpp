@@ -85,6 +85,7 @@ std::vector<std::string> evaluation_options(const Json& request) {
   for (const char* key : {"tokens", "length"})
     if (const int64_t number = request.value(key, int64_t{0}); number > 0)
       words.insert(words.end(), {std::string("--") + key, std::to_string(number)});
+  if (const std::string data = request.value("data", ""); !data.empty()) words.insert(words.end(), {"--data", data});
   return words;
 }
 

@@ -14,6 +14,7 @@
 #include "analysis/runs/layers.h"
 #include "analysis/runs/record_json.h"
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/task_items_group.h"
 #include "models/corpus/sha256.h"
 
 namespace saccade {
@@ -209,7 +210,7 @@ void write_statistics(const h5::Group& run, const RunHistory& history, const Run
 
 /// A group for each task and its options where they are not the usual ones ("arc-easy-limit-100"), with the score that tables give over the
 /// checkpoints, and every other score as a data set of its own.
-void write_evaluation(const h5::Group& run, const RunHistory& history) {
+void write_evaluation(const h5::Group& run, const RunHistory& history, const std::filesystem::path& directory) {
   std::map<std::string, std::vector<const TaskScoreRecord*>> tasks;
   for (const TaskScoreRecord& scores : history.task_scores())
     tasks[scores.task + (scores.options.empty() ? "" : "-" + scores.options)].push_back(&scores);
@@ -249,6 +250,7 @@ void write_evaluation(const h5::Group& run, const RunHistory& history) {
     group.write("chance", chance);
     group.write_texts("data_hashes", hashes);
     group.write("partial", partial), group.write("shots", shots), group.write("max_length", longest);
+    for (const TaskScoreRecord* record : records) write_task_items(group, directory, *record);
   }
 }
 
@@ -298,7 +300,7 @@ void write_file(const std::filesystem::path& path, const RunInfo& info, const Jo
     write_losses(run, history);
     write_series(run, history);
     write_statistics(run, history, info);
-    write_evaluation(run, history);
+    write_evaluation(run, history, info.directory);
   }
   file.close();
 }

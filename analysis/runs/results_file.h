@@ -11,6 +11,8 @@ namespace saccade {
 ///     /run/losses               NXdata: validation and OOD losses over tokens (the default plot)
 ///     /run/series/train.loss    NXdata: value, step, tokens, flops, seconds; likewise for every series
 ///     /run/statistics/entropy   NXdata: value [records, layers, heads], step; of a hybrid stack layer_mixers, what each layer mixes with
+///     /run/evaluation/TASK      NXdata: scores and errors, chance, step of every checkpoint that was scored
+///     /run/evaluation/TASK/items/step-N   what every item got there, where the run has kept it (task_items_group.h)
 ///     /run/config, /run/provenance   JSON
 ///     /run/journal_lost         what the journal lost, in a line; only where it lost something
 void write_results_file(const RunInfo& info);

@@ -12,6 +12,7 @@
 #include "analysis/studies/report_entries.h"
 #include "analysis/studies/report_equal_loss.h"
 #include "analysis/studies/report_scaling.h"
+#include "analysis/studies/report_scores.h"
 #include "analysis/studies/same_data.h"
 #include "kernels/engine/error.h"
 
@@ -534,7 +535,8 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells, const 
   return figures;
 }
 
-std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers, const std::vector<LikeCells>& groups) {
+std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& numbers, const StudyScores& scores,
+                                   const std::vector<LikeCells>& groups) {
   const Cells& cells = numbers.cells;
   const Comparable can = comparable(view);
   std::vector<ReportTable> tables;
@@ -554,6 +556,8 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
     if (name == "cost") tables.push_back(cost_table(view, cells, can));
     if (name == "scaling")
       if (std::optional<ReportTable> table = scaling_table(view, cells)) tables.push_back(std::move(*table));
+    if (name == "scores")
+      if (std::optional<ReportTable> table = scores_table(view, scores)) tables.push_back(std::move(*table));
   }
   return tables;
 }
@@ -663,7 +667,9 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
   report.remarks = remarks_of(view, cells, groups);
   for (const std::string& run : numbers.left_out)
     report.remarks.push_back("Left out, since it cannot be evaluated on the " + view.study.evaluation.split + " split: " + run + ".");
-  report.tables = tables_of(view, numbers, groups);
+  const StudyScores scores = study_scores(view, say, std::numeric_limits<double>::infinity());
+  report.remarks.insert(report.remarks.end(), scores.remarks.begin(), scores.remarks.end());
+  report.tables = tables_of(view, numbers, scores, groups);
   report.figures = figures_of(view, cells, groups);
   report.runs = runs_json(view);
   add_unequal(report);

@@ -28,7 +28,8 @@ struct StudyReport {
 
 /// Tables and figures of what has ended. Losses are in nats per token, of the last evaluation that a run recorded or, where the study says
 /// so, of the checkpoint at its end evaluated on a split (kept in STUDY/evaluations). Losses at equal pre-training loss are those of
-/// the ends of cooldown branches, else of evaluations within the schedule, and then called mid-schedule.
+/// the ends of cooldown branches, else of evaluations within the schedule, and then called mid-schedule. Scores on the study's tasks that
+/// are missing are made (study_scores).
 StudyReport make_report(const StudyView& view, const std::function<void(const std::string&)>& say = {});
 
 std::string to_markdown(const StudyReport& report);

@@ -381,8 +381,9 @@ void check_branches(const Study& study) {
 }
 
 Study read_study(const Json& file) {
-  check_known_keys(file, {"question", "source", "base", "set", "axes", "seeds", "tuning", "equal", "branches", "evaluations", "report"},
-                   "the study");
+  check_known_keys(
+      file, {"question", "source", "base", "set", "axes", "seeds", "tuning", "equal", "branches", "evaluations", "tasks", "report"},
+      "the study");
   Study study;
   study.file = file;
   study.question = text_of(required(file, "question", "", "one sentence"), "/question");
@@ -403,6 +404,7 @@ Study read_study(const Json& file) {
   study.branches = read_branches(file);
   check_branches(study);
   study.evaluation = read_evaluation(file);
+  study.tasks = read_study_tasks(file);
   const Json report = file.value("report", Json::object());
   check_known_keys(report, {"tables", "figures"}, "/report");
   study.tables = report.contains("tables") ? choices_of(report.at("tables"), "/report/tables", study_tables()) : study_tables();
@@ -417,7 +419,7 @@ bool evaluated_as_recorded(const StudyEvaluation& evaluation, const DataConfig& 
 }
 
 const std::vector<std::string>& study_tables() {
-  static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost", "equal-cost", "scaling"};
+  static const std::vector<std::string> names{"end", "equal-loss", "differences", "tuning", "cost", "equal-cost", "scaling", "scores"};
   return names;
 }
 

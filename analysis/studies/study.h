@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/studies/study_tasks.h"
 #include "models/config/config.h"
 #include "models/json.h"
 
@@ -63,6 +64,7 @@ struct Study {
   std::optional<StudyEqual> equal;
   std::vector<double> branches;  ///< training.cooldown_at
   StudyEvaluation evaluation;
+  std::vector<StudyTask> tasks;
   std::vector<std::string> tables, figures;
 };
 

@@ -230,8 +230,9 @@ ItemScore score_item(const TaskItem& item, std::vector<double> log_likelihoods) 
   ItemScore score{std::move(log_likelihoods), 0, 0, 0, item.gold, item.group};
   const std::vector<double>& ll = score.log_likelihoods;
   const auto choice = [&](size_t i) -> const std::string& { return item.requests[i].choice; };
+  for (const TaskRequest& request : item.requests) score.characters.push_back(characters(request.choice));
   score.chosen = first_largest(ll, [&](size_t i) { return ll[i]; });
-  score.chosen_norm = first_largest(ll, [&](size_t i) { return ll[i] / static_cast<double>(characters(choice(i))); });
+  score.chosen_norm = first_largest(ll, [&](size_t i) { return ll[i] / static_cast<double>(score.characters[i]); });
   score.chosen_bytes = first_largest(ll, [&](size_t i) { return ll[i] / static_cast<double>(choice(i).size()); });
   return score;
 }

@@ -67,7 +67,11 @@ struct ItemScore {
   size_t gold = 0;
   std::string group;
   std::vector<bool> greedy = {};  ///< of each choice, where it was asked for
+  // Of each choice; results of earlier versions do not have them.
+  std::vector<int64_t> characters = {};  ///< that acc_norm divides by
+  std::vector<int64_t> tokens = {};      ///< of the continuation
 };
+/// All but tokens and greedy.
 ItemScore score_item(const TaskItem& item, std::vector<double> log_likelihoods);
 
 /// An item that is answered by generation, or an example of a task on symbols.

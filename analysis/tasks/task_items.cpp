@@ -112,13 +112,13 @@ fs::path find_file(const fs::path& folder, const std::vector<std::string>& names
   return {};
 }
 fs::path require_file(const Task& task, const fs::path& data, const std::vector<std::string>& names) {
-  if (!fs::exists(data)) throw DataError("--data: there is no " + data.string());
+  if (!fs::exists(data)) throw MissingTaskData("--data: there is no " + data.string());
   if (fs::is_regular_file(data) && &names == &task.files) return data;
   const fs::path folder = fs::is_directory(data) ? data : data.parent_path();
   const fs::path file = find_file(folder, names);
   if (file.empty())
-    throw DataError("task " + task.name + ": " + folder.string() + " has no " + quoted_list(names) +
-                    (task.origin.empty() ? "" : ". " + task.origin));
+    throw MissingTaskData("task " + task.name + ": " + folder.string() + " has no " + quoted_list(names) +
+                          (task.origin.empty() ? "" : ". " + task.origin));
   return file;
 }
 

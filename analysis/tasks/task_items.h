@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analysis/tasks/task.h"
+#include "kernels/engine/error.h"
 #include "models/corpus/tokenizer.h"
 #include "models/tasks/prompt_task.h"
 
@@ -54,8 +55,13 @@ struct TaskItemOptions {
                         nouns = {};  ///< words that keys of generated prompts are made of, one a line; empty: those that ship
   bool strict_spaces = false;  ///< COPA's and WSC's continuations begin with one space, where the published numbers were made with two
 };
-/// The items of a task whose files lie in `data` (a folder, or the file itself). Throws DataError that says where such a file comes
-/// from when it is missing, and names file, line and field where a row is not of the task's form.
+/// A file that a task needs is not there; says where it comes from.
+class MissingTaskData : public DataError {
+ public:
+  using DataError::DataError;
+};
+/// The items of a task whose files lie in `data` (a folder, or the file itself). Throws MissingTaskData, and DataError that names file,
+/// line and field where a row is not of the task's form.
 TaskItems read_task_items(const Task& task, const std::filesystem::path& data, const TaskItemOptions& options = {});
 
 /// The items of a task whose prompts are generated; `haystack` is what they stand in, where the generator needs text. Throws UsageError.

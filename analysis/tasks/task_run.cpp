@@ -84,6 +84,7 @@ TaskResult result_of(const json& j) {
     }
     r.items.push_back({i.at("log_likelihoods"), i.at("chosen"), i.at("chosen_norm"), i.at("chosen_bytes"), i.at("gold"), i.at("group")});
     if (i.contains("greedy")) r.items.back().greedy = i.at("greedy").get<std::vector<bool>>();
+    if (i.contains("characters")) i.at("characters").get_to(r.items.back().characters), i.at("tokens").get_to(r.items.back().tokens);
   }
   return r;
 }
@@ -91,9 +92,6 @@ TaskResult result_of(const json& j) {
 std::string file_name(const std::string& task, int64_t step) {
   if (task.find('/') != task.npos) throw UsageError("\"" + task + "\" is no task's name");
   return task + "-step-" + std::to_string(step);
-}
-fs::path result_file(const fs::path& directory, const TaskResult& result) {
-  return directory / kFolder / (file_name(result.task, result.step) + (result.options.empty() ? "" : "-" + result.options) + ".json");
 }
 
 /// What is unlike the task's usual options, as it stands in the file's name.
@@ -266,11 +264,14 @@ bool score_choices(LoadedModel& loaded, const Task& task, const TaskItems& items
   for (size_t i = 0; i < items.items.size(); ++i) {
     std::vector<double> own;
     std::vector<bool> greedy;
+    std::vector<int64_t> tokens;
     for (size_t r = 0; r < items.items[i].requests.size(); ++r) {
       const json& found = partial.found().at(requests.first_of_item[i] + r);
       own.push_back(found[0]), greedy.push_back(found[1]);
+      tokens.push_back(requests.encoded[requests.first_of_item[i] + r].scored);
     }
     result.items.push_back(score_item(items.items[i], std::move(own)));
+    result.items.back().tokens = std::move(tokens);
     if (result.greedy) result.items.back().greedy = std::move(greedy);
   }
   std::set<int64_t> cut;  // items, any choice of which lost its beginning
@@ -406,8 +407,10 @@ json to_json(const TaskResult& r) {
                      {"chosen_bytes", i.chosen_bytes},
                      {"gold", i.gold},
                      {"group", i.group}});
-  for (size_t i = 0; i < r.items.size(); ++i)
+  for (size_t i = 0; i < r.items.size(); ++i) {
     if (!r.items[i].greedy.empty()) items[i]["greedy"] = r.items[i].greedy;
+    if (!r.items[i].characters.empty()) items[i]["characters"] = r.items[i].characters, items[i]["tokens"] = r.items[i].tokens;
+  }
   for (const AnswerScore& a : r.answers)
     items.push_back({{"answer", a.answer},
                      {"target", a.target},
@@ -441,7 +444,7 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   if (!from_file) items = items_of(loaded, task, options);
   TaskResult result = start_result(loaded, task, options, directory, items);
 
-  const fs::path folder = directory / kFolder, file = result_file(directory, result);
+  const fs::path folder = directory / kFolder, file = directory / task_result_file(result);
   const fs::path part = folder / ("." + file.stem().string() + ".part");
   if (!options.again && fs::exists(file))
     if (TaskResult known = read_result(file); key_of(known) == key_of(result) && !(known.cut_choices && known.cut > 0)) {
@@ -465,17 +468,30 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   return result;
 }
 
-TaskResult read_task_result(const fs::path& directory, const std::string& task, int64_t step) {
+fs::path task_result_file(const TaskResult& result) {
+  return fs::path(kFolder) / (file_name(result.task, result.step) + (result.options.empty() ? "" : "-" + result.options) + ".json");
+}
+
+std::vector<TaskResult> read_task_results(const fs::path& directory, const std::string& task, int64_t step) {
   const std::string name = file_name(task, step);
+  std::vector<TaskResult> results;
+  if (!fs::is_directory(directory / kFolder)) return results;
+  for (const auto& entry : fs::directory_iterator(directory / kFolder)) {
+    const std::string found = entry.path().filename().string();
+    if (entry.path().extension() == ".json" && (found == name + ".json" || found.starts_with(name + "-")))
+      results.push_back(read_result(entry.path()));
+  }
+  std::sort(results.begin(), results.end(), [](const TaskResult& a, const TaskResult& b) { return a.options < b.options; });
+  return results;
+}
+
+TaskResult read_task_result(const fs::path& directory, const std::string& task, int64_t step) {
   std::optional<TaskResult> best;
-  if (fs::is_directory(directory / kFolder))
-    for (const auto& entry : fs::directory_iterator(directory / kFolder)) {
-      const std::string found = entry.path().filename().string();
-      if (entry.path().extension() != ".json" || !(found == name + ".json" || found.starts_with(name + "-"))) continue;
-      TaskResult result = read_result(entry.path());
-      if (!best || is_preferred(record_of(result), record_of(*best))) best = std::move(result);
-    }
-  if (!best) throw DataError((directory / kFolder / (name + ".json")).string() + " is not there: the items of this score were not kept");
+  for (TaskResult& result : read_task_results(directory, task, step))
+    if (!best || is_preferred(record_of(result), record_of(*best))) best = std::move(result);
+  if (!best)
+    throw DataError((directory / kFolder / (file_name(task, step) + ".json")).string() +
+                    " is not there: the items of this score were not kept");
   return std::move(*best);
 }
 

@@ -83,6 +83,10 @@ std::string task_haystack(const RunConfig& config, const Task& task, const std::
 /// The result of a task ("s-niah-2-4096") at a step; of several with different options the one that figures show (is_preferred). Throws
 /// DataError where the run has none, or a damaged one.
 TaskResult read_task_result(const std::filesystem::path& directory, const std::string& task, int64_t step);
+/// All results of a task at a step, by their options. Throws DataError where one is damaged.
+std::vector<TaskResult> read_task_results(const std::filesystem::path& directory, const std::string& task, int64_t step);
+/// The file of a result, below its run.
+std::filesystem::path task_result_file(const TaskResult& result);
 /// Results that stand in a run, sorted by task, step and options. Throws DataError where one is damaged.
 std::vector<TaskResult> read_task_results(const std::filesystem::path& directory);
 

@@ -5,27 +5,21 @@
 
 #include "analysis/runs/run_info.h"
 #include "analysis/tasks/checkpoint_means.h"
+#include "analysis/tasks/task_steps.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
 #include "kernels/engine/interruption.h"
-#include "models/config/config.h"
 #include "models/suggest.h"
 
 namespace saccade::cli {
 namespace {
 
-/// "500", or "90%" of the steps that the run is to do, as training.keep_checkpoints finds them.
+/// "500", or "90%" of the steps that the run is to do.
 int64_t step_of(const std::string& text, const std::string& run, const std::vector<int64_t>& steps) {
   const bool is_share = text.ends_with('%');
-  const std::string digits = is_share ? text.substr(0, text.size() - 1) : text;
-  const bool is_whole = digits.find_first_not_of("0123456789") == digits.npos;
-  const bool is_number = digits.find_first_not_of("0123456789.") == digits.npos && digits.find('.') == digits.rfind('.') && digits != ".";
-  if (digits.empty() || digits.size() > 9 || !(is_share ? is_number : is_whole))
-    throw UsageError("--checkpoints: \"" + text + "\" is no step and no share such as 90%");
-  const int64_t step = is_share
-                           ? step_of_share(std::stod(digits) / 100, read_run_info(run).config.at("training").at("steps").get<int64_t>())
-                           : std::stoll(digits);
+  const int64_t step =
+      named_step(text, is_share ? read_run_info(run).config.at("training").at("steps").get<int64_t>() : 0, "--checkpoints");
   if (std::find(steps.begin(), steps.end(), step) != steps.end()) return step;
   std::vector<std::string> names;
   for (const int64_t s : steps) names.push_back(std::to_string(s));

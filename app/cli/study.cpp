@@ -37,7 +37,7 @@ using Json = nlohmann::json;
 namespace {
 
 struct Options {
-  std::string study, out, jobs, on, devices, script, split;
+  std::string study, out, jobs, on, devices, script, split, data;
   std::vector<std::string> overrides;
   std::optional<double> budget;
   double seconds = std::numeric_limits<double>::infinity();
@@ -384,16 +384,17 @@ int evaluate(const Options& options) {
   const fs::path directory = study_folder(options.study);
   StudyView view = view_study(directory);
   choose_evaluation(view.study.evaluation, options);
-  if (view.study.evaluation.tokens == 0)
+  choose_data(view.study, options.data);
+  if (view.study.evaluation.tokens == 0 && view.study.tasks.empty())
     throw UsageError(directory.string() +
-                     " asks for no \"evaluations\": its report shows what training recorded; --tokens evaluates so many");
+                     " asks for no \"evaluations\" and no \"tasks\": its report shows what training recorded; --tokens evaluates so many");
   const std::optional<OnHost> there = on_host(directory);
   const EvaluatedStudy evaluated =
-      there ? evaluate_on_host(*there, view.study.evaluation, say) : evaluate_study(view, say, options.seconds);
+      there ? evaluate_on_host(*there, view.study.evaluation, options.data, say) : evaluate_here(view, say, options.seconds);
   Json files = Json::array();
   for (const fs::path& file : evaluated.files) files.push_back(file.string());
-  std::string text = std::to_string(evaluated.made) + " evaluations made, " + std::to_string(evaluated.files.size()) + " in " +
-                     (directory / kEvaluations).string() + (evaluated.complete ? "" : "; more are to be made");
+  std::string text = std::to_string(evaluated.made) + " evaluations made, " + std::to_string(evaluated.files.size()) + " kept in " +
+                     directory.string() + (evaluated.complete ? "" : "; more are to be made");
   for (const std::string& why : evaluated.left_out) text += "\nleft out: " + why;
   print_result({{"made", evaluated.made}, {"complete", evaluated.complete}, {"files", files}, {"left_out", evaluated.left_out}}, text);
   return 0;
@@ -404,9 +405,11 @@ int report(const Options& options) {
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
   StudyView view = view_study(directory);
   choose_evaluation(view.study.evaluation, options);
-  if (options.recorded) view.study.evaluation.tokens = 0;
-  const std::optional<OnHost> there = view.study.evaluation.tokens > 0 ? on_host(directory) : std::nullopt;
-  if (there && !evaluate_study(view, {}, 0).complete) evaluate_on_host(*there, view.study.evaluation, say);
+  choose_data(view.study, options.data);
+  if (options.recorded) show_what_is_there(view.study);
+  const bool asks = !options.recorded && (view.study.evaluation.tokens != 0 || !view.study.tasks.empty());
+  const std::optional<OnHost> there = asks ? on_host(directory) : std::nullopt;
+  if (there && !evaluate_here(view, {}, 0).complete) evaluate_on_host(*there, view.study.evaluation, options.data, say);
   const StudyReport report = make_report(view, say);
   auto [files, not_drawn] = write_report(report, out, write_figure);
   const std::vector<fs::path> figures = write_figures(directory);
@@ -438,6 +441,7 @@ void add_evaluation(CLI::App& app, const std::shared_ptr<Options>& options) {
       ->check(CLI::PositiveNumber);
   app.add_option("--length", options->length, "Tokens of a sequence (default: as the study says, or those that each run was trained with)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--data", options->data, "Folder with the files of the study's tasks, in place of those that the study names");
 }
 
 void add_on(CLI::App& app, const std::shared_ptr<Options>& options) {
@@ -530,7 +534,8 @@ const RegisterCommand command{
          add_study(sub, o, begun);
          sub.add_option("--out,-o", o->out, "Folder of the report (default: report in the study)");
          add_evaluation(sub, o);
-         sub.add_flag("--recorded", o->recorded, "Report the validation losses that training recorded; evaluate no checkpoint");
+         sub.add_flag("--recorded", o->recorded,
+                      "Report the validation losses that training recorded, and scores that stand in the runs; evaluate no checkpoint");
        });
        return [chosen] { return (*chosen)(); };
      }}};

@@ -1,6 +1,8 @@
 #include "app/cli/study_evaluations.h"
 
 #include "analysis/remote/mirror.h"
+#include "analysis/studies/study_scores.h"
+#include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
 
@@ -12,11 +14,15 @@ namespace {
 
 constexpr double kSeconds = 1900;  // for one answer; the agent of a host takes at most 1800 for a command
 
-EvaluatedStudy answer_of(const OnHost& study, const StudyEvaluation& wanted) {
-  const Frame answer = ask_host(
-      study.host,
-      {{"ask", "study-evaluate"}, {"study", study.name}, {"split", wanted.split}, {"tokens", wanted.tokens}, {"length", wanted.length}},
-      kSeconds);
+EvaluatedStudy answer_of(const OnHost& study, const StudyEvaluation& wanted, const std::string& data) {
+  const Frame answer = ask_host(study.host,
+                                {{"ask", "study-evaluate"},
+                                 {"study", study.name},
+                                 {"split", wanted.tokens > 0 ? wanted.split : ""},
+                                 {"tokens", wanted.tokens},
+                                 {"length", wanted.length},
+                                 {"data", data}},
+                                kSeconds);
   try {
     const Json told = parse_json_or_discard(answer.body);
     EvaluatedStudy evaluated{told.at("made"), told.at("complete"), {}, told.at("left_out")};
@@ -30,11 +36,11 @@ EvaluatedStudy answer_of(const OnHost& study, const StudyEvaluation& wanted) {
 
 }  // namespace
 
-EvaluatedStudy evaluate_on_host(const OnHost& study, const StudyEvaluation& evaluation,
+EvaluatedStudy evaluate_on_host(const OnHost& study, const StudyEvaluation& evaluation, const std::string& data,
                                 const std::function<void(const std::string&)>& say) {
   EvaluatedStudy evaluated;
   for (int64_t made = 0; !evaluated.complete; made = evaluated.made) {
-    evaluated = answer_of(study, evaluation);
+    evaluated = answer_of(study, evaluation, data);
     evaluated.made += made;
     if (!evaluated.complete) say(std::to_string(evaluated.made) + " evaluations made on " + study.host);
   }
@@ -43,6 +49,28 @@ EvaluatedStudy evaluate_on_host(const OnHost& study, const StudyEvaluation& eval
   Mirror mirror(study.host, profile);
   for (const fs::path& file : evaluated.files) mirror.fetch(*channel, study.name + "/" + file.string());
   return evaluated;
+}
+
+EvaluatedStudy evaluate_here(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds) {
+  const double begun = now();
+  EvaluatedStudy evaluated{0, true, {}, {}};
+  if (view.study.evaluation.tokens != 0) evaluated = evaluate_study(view, say, seconds);
+  if (!evaluated.complete) return evaluated;
+  const double left = evaluated.made > 0 ? std::max(0.0, seconds - (now() - begun)) : seconds;
+  const StudyScores scores = study_scores(view, say, left);
+  evaluated.made += scores.made, evaluated.complete = scores.complete;
+  evaluated.files.insert(scores.files.begin(), scores.files.end());
+  evaluated.left_out.insert(evaluated.left_out.end(), scores.remarks.begin(), scores.remarks.end());
+  return evaluated;
+}
+
+void choose_data(Study& study, const std::string& data) {
+  for (StudyTask& task : study.tasks) task.folder = data;
+}
+
+void show_what_is_there(Study& study) {
+  study.evaluation.tokens = 0;
+  for (StudyTask& task : study.tasks) task.only_found = true;
 }
 
 }  // namespace saccade::cli

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "analysis/runs/run_info.h"
+#include "analysis/runs/sealed_json.h"
 #include "tests/analysis/fixture.h"
 
 namespace saccade::test {
@@ -65,6 +66,46 @@ def check(name, o):
     assert o.dtype.kind != 'O', name + ' is of variable length'
 f.visititems(check)
 )");
+  }
+
+  /// Items of a task with choices, of which one has fewer, and of one that is answered; a result of other data is left out.
+  void h5pySeesTheItemsOfTasks() {
+    const fs::path directory = folder_.filePath("tasks").toStdString();
+    RunWriter writer = RunWriter::create(directory, fixture_info({}));
+    using Json = nlohmann::json;
+    const auto add = [&](const std::string& task, const std::string& metric, const std::string& data, const Json& items) {
+      writer.add(TaskScoreRecord{20, task, metric, 0.25, "data", "checkpoint", {{metric, 0.5, 0.1, 2}}});
+      fs::create_directories(directory / "tasks");
+      const Json key{{"data_hash", data}, {"checkpoint_hash", "checkpoint"}};
+      write_sealed_json(directory / "tasks" / (task + "-step-20.json"), {{"key", key}, {"items", items}});
+    };
+    const auto choices = [](const std::vector<double>& ll, int chosen, int gold) {
+      const std::vector<int64_t> lengths(ll.size(), 4);
+      return Json{{"log_likelihoods", ll}, {"chosen", 0}, {"chosen_norm", chosen}, {"chosen_bytes", 0},
+                  {"gold", gold},          {"group", ""}, {"characters", lengths}, {"tokens", lengths}};
+    };
+    const auto answer = [](const char* text, double right, const Json& depth) {
+      return Json{{"answer", text}, {"target", "17"}, {"right", right}, {"group", ""}, {"prompt_tokens", 90}, {"depth", depth}};
+    };
+    add("arc-easy", "acc_norm", "data", {choices({-1.5, -2, -3}, 1, 1), choices({-4, -1}, 0, 1)});
+    add("passkey-267", "exact", "data", {answer("17", 1, 0.25), answer("é", 0, nullptr)});
+    add("piqa", "acc_norm", "other data", {choices({-1, -2}, 0, 0)});
+    writer.write_results();
+    run_python("import h5py", R"(
+import h5py, math, sys
+f = h5py.File(sys.argv[1], 'r')['run/evaluation']
+items = f['arc-easy/items/step-20']
+ll = items['log_likelihoods']
+assert ll.shape == (2, 3) and list(ll[0]) == [-1.5, -2, -3] and list(ll[1][:2]) == [-4, -1] and math.isnan(ll[1][2])
+assert ll.attrs['units'] in ('nats', b'nats') and list(items['characters'][0]) == [4, 4, 4] and items['tokens'].shape == (2, 3)
+assert list(items['right']) == [1, 0] and list(items['chosen_norm']) == [1, 0] and list(items['gold']) == [1, 1]
+written = f['passkey-267/items/step-20']
+assert list(written['right']) == [1, 0] and list(written['prompt_tokens']) == [90, 90]
+assert written['depth'][0] == 0.25 and math.isnan(written['depth'][1])
+assert [a.decode() for a in written['answer']] == ['17', 'é'] and [t.decode() for t in written['target']] == ['17', '17']
+assert 'items' not in f['piqa'] and f['piqa/acc_norm'][0] == 0.5
+)",
+               directory);
   }
 
   void silxPlotsTheLosses() {
@@ -129,13 +170,14 @@ assert plot.errors is not None and len(plot.errors) == 3
            std::equal(a.value.begin(), a.value.end(), b.value.begin(), b.value.end(), equal);
   }
 
-  void run_python(const QString& needs, const char* program) {
+  void run_python(const QString& needs, const char* program, fs::path directory = {}) {
+    if (directory.empty()) directory = directory_;
     const QString python = "/usr/bin/python3";
     if (!QFile::exists(python) || QProcess::execute(python, {"-c", needs}) != 0)
       QSKIP(qPrintable("NOT TESTED: Debian's Python cannot " + needs));
     QProcess process;
     process.setProcessChannelMode(QProcess::MergedChannels);
-    process.start(python, {"-c", program, QString::fromStdString((directory_ / "results.h5").string())});
+    process.start(python, {"-c", program, QString::fromStdString((directory / "results.h5").string())});
     QVERIFY(process.waitForFinished(60000));
     QVERIFY2(process.exitCode() == 0, process.readAll().constData());
   }
