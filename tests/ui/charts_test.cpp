@@ -331,7 +331,7 @@ class ChartsTest : public QObject {
     scene.layout(size);
     const Legend& legend = scene.legend();
     QVERIFY(scene.plane().area.top() >= legend.height && scene.plane().area.height() > 20);
-    const QFontMetricsF metrics(scene.font());
+    const QFontMetricsF metrics(legend_font(legend, scene.font()));
     std::vector<QRectF> boxes;
     for (const Legend::Entry& entry : legend.entries) {
       const double sample = entry.curve ? 26 * scene.unit() : 0;

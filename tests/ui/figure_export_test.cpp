@@ -271,6 +271,24 @@ class FigureExportTest : public QObject {
     }
   }
 
+  /// Fourteen long names: two columns of smaller type in place of one.
+  void a_tall_legend_has_smaller_type() {
+    Figure figure = curves();
+    for (int i = 1; i < 14; ++i) {
+      figure.curves.push_back(figure.curves[0]);
+      figure.curves.back().label = "Transformer++ window 32, weight decay 0.0007" + std::to_string(10 + i);
+    }
+    QFont font("Liberation Sans");
+    font.setPixelSize(18);
+    const QFontMetricsF metrics(font);
+    const double width = 26 * 2 + metrics.horizontalAdvance(QString::fromStdString(figure.curves.back().label));
+    const auto legend = [&](double names) { return legend_of(figure, metrics, {names * width, 1e6}, 2, LegendKind::whole); };
+    QVERIFY(legend(1.8).type < 1 && legend(1.8).entries.size() == 14);
+    QVERIFY(legend(1.8).height < 0.5 * legend(1.2).height);
+    QCOMPARE(legend(1.2).type, 1.0);  // not where it saves a fifth
+    QCOMPARE(legend(3.5).type, 1.0);  // nor where it is low
+  }
+
   void failures_leave_nothing_behind() {
     QString reason;
     QVERIFY(!exportFigure(curves(), folder_.filePath("no/such/folder/a.pdf"), &reason));

@@ -2,6 +2,7 @@
 
 #include <QPainter>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -56,11 +57,11 @@ double widest_entry(const Legend& legend, const QFontMetricsF& metrics, double w
   return longer == 1 ? std::max(share, width - others) : share;
 }
 
-}  // namespace
-
-Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit, LegendKind kind) {
+/// With type that is `type` times as large as that of `metrics`.
+Legend legend_in(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit, LegendKind kind, double type) {
   Legend legend;
-  const double row = 1.25 * metrics.height(), top = 0.25 * metrics.height(), width = room.width() - 2 * kEdge * unit;
+  legend.type = type;
+  const double row = 1.25 * type * metrics.height(), top = 0.25 * type * metrics.height(), width = room.width() - 2 * kEdge * unit;
   const double sample = (kSample + kTextGap) * unit;
   std::vector<double> needed;
   double one_row = 0;  // that holds every name whole
@@ -69,14 +70,14 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   for (const Curve& curve : figure.curves) {
     if (!curve.in_legend || curve.label.empty() || (names_elsewhere && !curve.x.empty())) continue;
     legend.entries.push_back({&curve, {}, QString::fromStdString(curve.label)});
-    one_row += (one_row > 0 ? kEntryGap * unit : 0) + sample + metrics.horizontalAdvance(legend.entries.back().text);
+    one_row += (one_row > 0 ? kEntryGap * unit : 0) + sample + type * metrics.horizontalAdvance(legend.entries.back().text);
   }
   if (legend.entries.empty()) return legend;
   const bool whole = kind == LegendKind::whole || kind == LegendKind::direct || one_row <= width;
   const double widest = widest_entry(legend, metrics, width, sample, kEntryGap * unit, unit);
   for (Legend::Entry& entry : legend.entries) {
     if (!whole) entry.text = fittingTitle(entry.text, metrics, widest - sample);
-    needed.push_back(sample + metrics.horizontalAdvance(entry.text));
+    needed.push_back(sample + type * metrics.horizontalAdvance(entry.text));
   }
   const std::vector<double> widths = column_widths(needed, width, kEntryGap * unit);
   // On paper names stand whole; where a long one would leave the others few columns, rows are filled as they come.
@@ -105,9 +106,30 @@ Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSize
   return legend;
 }
 
+}  // namespace
+
+Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit, LegendKind kind) {
+  constexpr std::array kTypes{0.85, 0.72};  // 6.5 points of 9
+  constexpr double kWorth = 0.6;            // what is left of the height at most
+  if (kind != LegendKind::whole) return legend_in(figure, metrics, room, unit, kind, 1);
+  const QSizeF endless(room.width(), 1e9);  // so that a page is made as high as what is then laid out in it
+  const double height = legend_in(figure, metrics, endless, unit, kind, 1).height;
+  const bool tall = height > 9 * 1.25 * metrics.height();
+  for (const double type : kTypes)
+    if (tall && legend_in(figure, metrics, endless, unit, kind, type).height <= kWorth * height)
+      return legend_in(figure, metrics, room, unit, kind, type);
+  return legend_in(figure, metrics, room, unit, kind, 1);
+}
+
+QFont legend_font(const Legend& legend, QFont font) {
+  if (legend.type != 1) font.setPixelSize(std::max(1, static_cast<int>(legend.type * font.pixelSize())));
+  return font;
+}
+
 void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, const FigureColours& colours, bool dark, double unit) {
-  const QFontMetricsF metrics(font);
-  painter.setFont(font);
+  const QFont type = legend_font(legend, font);
+  const QFontMetricsF metrics(type);
+  painter.setFont(type);
   for (const Legend::Entry& entry : legend.entries) {
     const double y = entry.at.y() + metrics.height() / 2, end = entry.at.x() + kSample * unit;
     if (entry.curve) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <QFont>
 #include <QFontMetricsF>
 #include <QPointF>
 #include <QSizeF>
@@ -22,11 +23,14 @@ struct Legend {
   };
   std::vector<Entry> entries;
   double height = 0;
+  double type = 1;  ///< size of its type to that of the figure: smaller where a tall legend becomes far less so
 };
 
 /// In painter units; `unit`: of them a point. Beyond `room.height()` the last entry counts those left out.
 Legend legend_of(const Figure& figure, const QFontMetricsF& metrics, const QSizeF& room, double unit,
                  LegendKind kind = LegendKind::fitting);
+/// What its names are written in, where the figure's `font` has a size in pixels.
+QFont legend_font(const Legend& legend, QFont font);
 void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, const FigureColours& colours, bool dark, double unit);
 
 }  // namespace saccade::ui
