@@ -115,20 +115,52 @@ StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& optio
   TimedStep once(work, step);
   const Device device = step.arena().device();
   StepBenchmark result{work, {}, step.model().parameter_count(), thread_count(), device, 0, 0, {}, ranks.count};
+  struct Capturing {  // also after what does not fit
+    explicit Capturing(bool on) { cuda::CapturedGraph::set_enabled(on); }
+    ~Capturing() { cuda::CapturedGraph::set_enabled(true); }
+  };
   int64_t calls = 0;
   const auto reset = [&] {
     step.tape().set_profiling(options.profile);
     step.tape().reset_cost();
   };
-  cuda::CapturedGraph::set_enabled(!options.profile);
-  result.step = measure(work.name, options, device, {[&] { once(); }, [&] { result.loss = step.measures().loss; }, reset}, calls);
-  cuda::CapturedGraph::set_enabled(true);
+  {
+    const Capturing capturing(!options.profile);
+    result.step = measure(work.name, options, device, {[&] { once(); }, [&] { result.loss = step.measures().loss; }, reset}, calls);
+  }
   // A replayed step counts nothing; the plan counts the same.
   const Plan plan = make_plan(work.config, work.vocabulary, ranks);
   result.step.cost = {plan.flops_per_step, plan.bytes_per_step};
   result.peak_bytes = step.arena().peak_extent();
   result.profile = profile_of(step.tape().profile(), calls);
   return result;
+}
+
+StepBenchmark refused_step(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks, std::string refusal) {
+  StepBenchmark result;
+  result.work = work, result.device = parse_device(rank_device(options.device, ranks)), result.ranks = ranks.count;
+  result.refusal = std::move(refusal);
+  return result;
+}
+
+StepBenchmark benchmark_step_if_it_fits(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks) {
+  const std::string too_large = refusal_of([&] {
+    const Plan plan = make_plan(work.config, work.vocabulary, ranks);
+    const int64_t needed = plan.peak_bytes + plan.runtime_bytes;
+    if (needed > plan.memory.available)
+      throw DeviceError("a step takes " + std::to_string(needed >> 20) + " MiB, " + std::to_string(plan.memory.available >> 20) +
+                        " MiB are free");
+  });
+  if (!too_large.empty()) return refused_step(work, options, ranks, too_large);
+  if (ranks.count > 1) return benchmark_step(work, options, ranks);  // the others would wait for a step that failed here
+  StepBenchmark result;
+  const std::string refusal = refusal_of([&] { result = benchmark_step(work, options, ranks); });
+  return refusal.empty() ? result : refused_step(work, options, ranks, refusal);
+}
+
+int64_t whole_sequences(int64_t step_tokens, int64_t length, int64_t micro_batches) {
+  const int64_t unit = length * micro_batches;
+  return std::max<int64_t>(1, (step_tokens + unit / 2) / unit) * unit;
 }
 
 }  // namespace saccade

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -80,9 +81,34 @@ struct StepBenchmark {
   double tokens_per_second() const { return static_cast<double>(work.config.training.batch_tokens) / step.median; }
   std::vector<OpShare> profile;  ///< of one step, longest first; empty unless asked for
   int ranks = 1;
+  std::string refusal = {};  ///< why there are no times: more than the memory that is free, or a length that the model does not take
 };
 /// With several ranks on rank 0, while the others follow: a step of all of them, the way of its tokens to them included.
 StepBenchmark benchmark_step(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks = {});
+/// A step that was not timed, and why.
+StepBenchmark refused_step(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks, std::string refusal);
+/// As benchmark_step(), but what does not fit is said in `refusal`: more than the memory that is free by the plan, or as it turns out on
+/// one rank.
+StepBenchmark benchmark_step_if_it_fits(const StepWork& work, const BenchmarkOptions& options, const Ranks& ranks = {});
+
+/// Tokens of a step of whole sequences of `length` tokens that is nearest to `step_tokens`: one sequence at least, and a multiple of so
+/// many micro-batches.
+int64_t whole_sequences(int64_t step_tokens, int64_t length, int64_t micro_batches = 1);
+
+/// Runs a measurement; why it does not fit, or is longer than the model reads, is said: empty where it went.
+template <class F>
+std::string refusal_of(F&& measure) {
+  try {
+    measure();
+    return {};
+  } catch (const UsageError& error) {
+    return error.what();
+  } catch (const DeviceError& error) {
+    return error.what();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  }
+}
 
 /// Forward and backward of single ops at the sizes of a preset: products, norm, gate, loss, attention and its selections.
 std::vector<Timing> benchmark_ops(const StepPreset& preset, const BenchmarkOptions& options);

@@ -67,21 +67,6 @@ void require_memory(Device device, int64_t bytes) {
     throw DeviceError("the state takes " + std::to_string(bytes >> 20) + " MiB, " + std::to_string(free >> 20) + " MiB are free");
 }
 
-/// Runs a measurement; what does not fit is said.
-template <class F>
-std::string refusal_of(F&& measure) {
-  try {
-    measure();
-    return {};
-  } catch (const UsageError& error) {
-    return error.what();
-  } catch (const DeviceError& error) {
-    return error.what();
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
-  }
-}
-
 void measure_one(InferenceModel& model, const std::vector<int32_t>& tokens, int64_t more, const BenchmarkOptions& options,
                  DecodingPoint& point) {
   point.state_bytes = state_bytes(model, 1, point.length);
@@ -137,11 +122,15 @@ DecodingPoint measure(InferenceModel& model, int64_t vocabulary, int64_t length,
   const std::vector<int32_t> tokens = random_tokens(length, vocabulary);
   DecodingPoint point;
   point.length = length;
+  model.arena().reset_peak();
   point.refusal = refusal_of([&] { measure_one(model, tokens, work.tokens, options, point); });
+  point.peak_bytes = model.arena().peak_used();
   for (const int64_t sequences : work.batches) {
     DecodingBatch& batch = point.batches.emplace_back();
     batch.sequences = sequences;
+    model.arena().reset_peak();
     batch.refusal = refusal_of([&] { measure_batch(model, tokens, work.tokens, batch); });
+    batch.peak_bytes = model.arena().peak_used();
   }
   return point;
 }
@@ -183,11 +172,15 @@ DecodingBenchmark benchmark_decoding(const DecodingPreset& preset, DecodingBench
   use_threads(options.threads);
   std::sort(work.lengths.begin(), work.lengths.end());
   const int64_t longest = preset.sequence_length > 0 ? preset.sequence_length : std::max<int64_t>(work.lengths.back(), 256);
-  InferenceModel model(resolve_architecture(preset.architecture, longest), preset.vocabulary, longest, parse_device(options.device),
-                       preset.precision, 1);
+  const nlohmann::json architecture = resolve_architecture(preset.architecture, longest);
+  InferenceModel model(architecture, preset.vocabulary, longest, parse_device(options.device), preset.precision, 1);
   DecodingBenchmark result{preset, model.model().parameter_count(), thread_count(), 0, {}};
-  for (int64_t length : work.lengths) result.points.push_back(measure(model, preset.vocabulary, length, work, options));
-  result.peak_bytes = model.arena().peak_used();
+  result.title = architecture_title(architecture);
+  for (int64_t length : work.lengths) {
+    const DecodingPoint& point = result.points.emplace_back(measure(model, preset.vocabulary, length, work, options));
+    result.peak_bytes = std::max(result.peak_bytes, point.peak_bytes);
+    for (const DecodingBatch& batch : point.batches) result.peak_bytes = std::max(result.peak_bytes, batch.peak_bytes);
+  }
   return result;
 }
 
