@@ -106,7 +106,8 @@ Json to_json(const FigurePage& page) {
               {"tables", Json::array()}, {"caption", page.caption}, {"provenance", page.provenance}};
   for (const Figure& panel : page.panels) object["panels"].push_back(to_json(panel));
   for (const PageTable& table : page.tables)
-    object["tables"].push_back({{"title", table.title}, {"header", table.header}, {"rows", table.rows}, {"notes", table.notes}});
+    object["tables"].push_back(
+        {{"title", table.title}, {"header", table.header}, {"rows", table.rows}, {"notes", table.notes}, {"caption", table.caption}});
   return object;
 }
 
@@ -128,7 +129,8 @@ FigurePage page_from_json(const Json& object) try {
                 .dpi = style.at("dpi")};
   for (const Json& panel : object.at("panels")) page.panels.push_back(figure_from_json(panel));
   for (const Json& table : object.at("tables"))
-    page.tables.push_back({table.at("title"), table.at("header"), table.at("rows"), table.at("notes")});
+    page.tables.push_back(
+        {table.at("title"), table.at("header"), table.at("rows"), table.at("notes"), table.value("caption", std::string())});
   page.caption = object.at("caption"), page.provenance = object.at("provenance");
   return page;
 } catch (const Json::exception& error) {
@@ -161,9 +163,12 @@ std::string latex_table(const PageTable& table, const std::vector<std::string>& 
 std::string to_latex(const FigurePage& page) {
   std::string text;
   for (const std::string& line : page.provenance) text += "% " + replaced(line, "\n", " ") + "\n";
-  for (const PageTable& table : page.tables)
-    text += "\\begin{table}[t]\n\\centering\n" + latex_table(table) + "\\caption{" + latex_text(page.caption) +
-            "}\n\\label{tab:" + page.id + "}\n\\end{table}\n";
+  for (size_t i = 0; i < page.tables.size(); ++i) {
+    const PageTable& table = page.tables[i];
+    const std::string label = page.id + (i > 0 ? "-" + std::to_string(i + 1) : "");
+    text += "\\begin{table}[t]\n\\centering\n" + latex_table(table) + "\\caption{" +
+            latex_text(table.caption.empty() ? page.caption : table.caption) + "}\n\\label{tab:" + label + "}\n\\end{table}\n";
+  }
   if (page.panels.empty()) return text;
   return text + "\\begin{figure}[t]\n\\centering\n\\includegraphics[width=" + csv_number(page.style.width_mm) + "mm]{" + page.id +
          "}\n\\caption{" + latex_text(page.caption) + "}\n\\label{fig:" + page.id + "}\n\\end{figure}\n";

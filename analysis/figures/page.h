@@ -24,6 +24,7 @@ struct PageTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> notes = {};
+  std::string caption = {};  ///< in LaTeX, in place of the page's; empty: the page's
 };
 
 /// Figures on one page of a paper, or tables: data and looks, no pixels.

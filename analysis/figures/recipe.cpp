@@ -1,7 +1,9 @@
 #include "analysis/figures/recipe.h"
 
 #include <algorithm>
+#include <tuple>
 
+#include "analysis/figures/bench_results.h"
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
 #include "models/config_text.h"
@@ -107,8 +109,9 @@ PageStyle style_from(const Json& object) {
 PanelRecipe panel_from(const Json& object, const std::string& at) {
   if (!object.is_object()) refuse(at, object, "an object");
   check_known_keys(object,
-                   {"chart",   "title", "runs",    "x",   "x_scale", "y_scale", "x_range",     "y_range", "series", "domain",   "statistic",
-                    "at_loss", "value", "against", "fit", "task",    "tasks",   "checkpoints", "rows",    "spread", "smoothing"},
+                   {"chart",  "title",     "runs",      "x",         "x_scale",        "y_scale",  "x_range", "y_range", "series",
+                    "domain", "statistic", "at_loss",   "value",     "against",        "fit",      "task",    "tasks",   "checkpoints",
+                    "rows",   "spread",    "smoothing", "published", "published_rows", "relative", "prompt"},
                    at);
   PanelRecipe panel;
   panel.chart = one_of(object, "chart", at, panel_charts(), panel.chart);
@@ -127,6 +130,13 @@ PanelRecipe panel_from(const Json& object, const std::string& at) {
   panel.checkpoint_mean = one_of(object, "checkpoints", at, kCheckpoints, "newest") == "mean";
   panel.spread = static_cast<Spread>(place_of(kSpreads, one_of(object, "spread", at, kSpreads, "deviation")));
   panel.smoothing = number_at(object, "smoothing", at, 0, 0, 1e30);
+  panel.published = text_at(object, "published", at, ""), panel.published_rows = texts_at(object, "published_rows", at, {});
+  panel.relative = text_at(object, "relative", at, "");
+  panel.prompt = static_cast<int64_t>(number_at(object, "prompt", at, 0, 0, 1e12));
+  if (!panel.published.empty() && !shows_published(panel.chart))
+    throw UsageError(at + "/published is of charts setting, score-dots, scores, table and speed-table; the chart is " + panel.chart);
+  if (!panel.relative.empty() && !is_bench_chart(panel.chart))
+    throw UsageError(at + "/relative is of charts of benchmarks; the chart is " + panel.chart);
   if (panel.chart == "series" && panel.series.empty())
     throw UsageError(at + " shows a series; expected its name as " + at + "/series, like gradient_norm");
   return panel;
@@ -154,26 +164,49 @@ Json to_json(const PanelRecipe& panel) {
   put("checkpoints", kCheckpoints[panel.checkpoint_mean ? 1 : 0], kCheckpoints[0]);
   put("spread", kSpreads[static_cast<size_t>(panel.spread)], kSpreads[0]);
   put("smoothing", panel.smoothing, usual.smoothing);
+  put("published", panel.published, usual.published), put("published_rows", panel.published_rows, usual.published_rows);
+  put("relative", panel.relative, usual.relative), put("prompt", panel.prompt, usual.prompt);
   return object;
 }
 
 }  // namespace
 
 const std::vector<std::string>& panel_charts() {
-  static const std::vector<std::string> charts{"loss",    "trajectory", "gap",    "series",      "layers",    "heads",
-                                               "setting", "position",   "table",  "score-curve", "score-map", "score-dots",
-                                               "scores",  "held-back",  "length", "length-last"};
+  static const std::vector<std::string> charts = [] {
+    std::vector<std::string> all{"loss",  "trajectory",  "gap",       "series",     "layers", "heads",     "setting", "position",
+                                 "table", "score-curve", "score-map", "score-dots", "scores", "held-back", "length",  "length-last"};
+    all.insert(all.end(), bench_quantities().begin(), bench_quantities().end());
+    all.push_back("speed-table");
+    return all;
+  }();
   return charts;
+}
+
+bool is_bench_chart(const std::string& chart) {
+  const std::vector<std::string>& quantities = bench_quantities();
+  return chart == "speed-table" || std::find(quantities.begin(), quantities.end(), chart) != quantities.end();
+}
+
+bool shows_published(const std::string& chart) {
+  return chart == "setting" || chart == "score-dots" || chart == "scores" || chart == "table" || chart == "speed-table";
+}
+
+bool FigureRecipe::operator==(const FigureRecipe& other) const {
+  const auto parts = [](const FigureRecipe& r) {
+    return std::tie(r.name, r.title, r.source, r.runs, r.folders, r.bench, r.formats, r.style, r.panels);
+  };
+  return parts(*this) == parts(other);
 }
 
 FigureRecipe parse_recipe(const std::string& text, const std::string& origin, const std::string& name) try {
   const Json object = parse_json_text(text, origin);
   if (!object.is_object()) throw UsageError("the recipe is " + object.dump() + "; expected an object");
-  check_known_keys(object, {"title", "source", "runs", "folders", "formats", "style", "panels"}, "");
+  check_known_keys(object, {"title", "source", "runs", "folders", "bench", "formats", "style", "panels"}, "");
   FigureRecipe recipe;
   recipe.name = name;
   recipe.title = text_at(object, "title", "", ""), recipe.source = text_at(object, "source", "", "");
   recipe.runs = text_at(object, "runs", "", ""), recipe.folders = texts_at(object, "folders", "", {});
+  recipe.bench = texts_at(object, "bench", "", {});
   recipe.formats = texts_at(object, "formats", "", recipe.formats);
   for (const std::string& format : recipe.formats)
     if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end())
@@ -191,12 +224,18 @@ FigureRecipe parse_recipe(const std::string& text, const std::string& origin, co
   throw UsageError(what.starts_with(origin) ? what : origin + ": " + what);
 }
 
-FigureRecipe load_recipe(const fs::path& file) { return parse_recipe(read_text(file), file.string(), file.stem().string()); }
+FigureRecipe load_recipe(const fs::path& file) {
+  FigureRecipe recipe = parse_recipe(read_text(file), file.string(), file.stem().string());
+  const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
+  recipe.home = folder.filename() == "figures" ? folder.parent_path() : folder;
+  return recipe;
+}
 
 Json to_json(const FigureRecipe& recipe) {
   Json object{{"title", recipe.title}, {"runs", recipe.runs}, {"formats", recipe.formats}, {"style", to_json(recipe.style)}};
   if (!recipe.source.empty()) object["source"] = recipe.source;
   if (!recipe.folders.empty()) object["folders"] = recipe.folders;
+  if (!recipe.bench.empty()) object["bench"] = recipe.bench;
   object["panels"] = Json::array();
   for (const PanelRecipe& panel : recipe.panels) object["panels"].push_back(to_json(panel));
   return object;

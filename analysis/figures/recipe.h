@@ -29,6 +29,10 @@ struct PanelRecipe {
   bool checkpoint_mean = false;                    ///< of the same two: means over all checkpoints scored; else the newest
   std::string rows = "depth";                      ///< of chart score-map: the number up
   Spread spread = Spread::deviation;               ///< of bands over seeds
+  std::string published;                           ///< a table of a paper whose numbers are drawn too: load_published(); empty: none
+  std::vector<std::string> published_rows;         ///< its rows of these names alone; empty: all
+  std::string relative;                            ///< of charts of benchmarks: whose speed is 1; empty: speeds as they are
+  int64_t prompt = 0;                              ///< of charts decoding-speed and whole-speed: tokens of prompts; 0: the longest
   double smoothing = 0;                            ///< reach of the exponential mean, in units of the x axis; 0: none
   bool operator==(const PanelRecipe&) const = default;
 };
@@ -40,14 +44,23 @@ struct FigureRecipe {
   std::string source;
   std::string runs;                                       ///< RunFilter; empty: all
   std::vector<std::string> folders;                       ///< only runs whose folders have these names; empty: all
+  std::vector<std::string> bench{};                       ///< files of `saccade bench --out`, or folders; empty: the folder "bench"
   std::vector<std::string> formats{"pdf", "csv", "tex"};  ///< what "export all" writes
   PageStyle style;
   std::vector<PanelRecipe> panels{PanelRecipe{}};
-  bool operator==(const FigureRecipe&) const = default;
+  /// Where relative paths of `bench` begin: above the folder `figures` that the recipe was read from. Is in no file, and no part of what a
+  /// recipe is.
+  std::filesystem::path home{};
+  bool operator==(const FigureRecipe& other) const;
 };
 
-/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores, held-back, length, length-last.
+/// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores, held-back, length,
+/// length-last; of benchmarks bench_quantities() and speed-table.
 const std::vector<std::string>& panel_charts();
+/// Whether a chart shows files of `saccade bench` and no runs.
+bool is_bench_chart(const std::string& chart);
+/// Whether a chart draws numbers of published tables, or prints them beside its own.
+bool shows_published(const std::string& chart);
 
 /// Throws UsageError "ORIGIN: /panels/0/chart is …".
 FigureRecipe parse_recipe(const std::string& text, const std::string& origin, const std::string& name);
@@ -59,9 +72,11 @@ std::filesystem::path find_recipe(const std::string& name_or_file);
 std::vector<std::string> shipped_recipes();
 
 /// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. The
-/// caption says how the runs were tuned, where `tuning` is given. Throws UsageError where a panel asks for what no run has.
+/// caption says how the runs were tuned, where `tuning` is given. Throws UsageError where a panel asks for what no run has, DataError for
+/// files of benchmarks that cannot be read.
 FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among = {}, const TuningOfRun& tuning = {});
-/// Names of what has no point, cell or row to show: "panel 2 (trajectory)"; of all runs empty, the page is none.
+/// Names of what has no point, cell or row to show, published numbers left aside: "panel 2 (trajectory)"; of all runs empty, the page is
+/// none.
 std::vector<std::string> empty_parts(const FigureRecipe& recipe, const FigurePage& page);
 /// Those that the recipe's query takes.
 RunSet runs_of(const FigureRecipe& recipe, const RunSet& runs);

@@ -8,6 +8,7 @@
 #include "analysis/comparison/group_names.h"
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/figures/bench_figures.h"
 #include "analysis/figures/count_text.h"
 #include "analysis/figures/derived.h"
 #include "analysis/figures/figure_notes.h"
@@ -16,6 +17,7 @@
 #include "analysis/figures/loss_table.h"
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/palette.h"
+#include "analysis/figures/published.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/figures/score_figures.h"
 #include "analysis/runs/layers.h"
@@ -27,15 +29,6 @@ namespace saccade {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-
-std::string text_of(const char* pattern, double value) {
-  if (!std::isfinite(value)) return "–";
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), pattern, value);
-  return text.data();
-}
 
 /// Seeds together, in the looks that they have among all.
 DrawnSet drawn_groups(const RunSet& runs, const RunSet& among) {
@@ -134,6 +127,39 @@ void require_series(const RunSet& runs, const PanelRecipe& panel, const std::str
   if (!names.empty()) throw UsageError(where + "/series is \"" + panel.series + "\": no run has it" + did_you_mean(panel.series, names));
 }
 
+/// Of the recipe, where one of its charts shows them. Those of a folder that nobody named may be missing.
+std::vector<BenchedModel> benched(const FigureRecipe& recipe) {
+  if (std::none_of(recipe.panels.begin(), recipe.panels.end(), [](const PanelRecipe& panel) { return is_bench_chart(panel.chart); }))
+    return {};
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& path : recipe.bench) paths.push_back(recipe.home / path);
+  std::error_code error;
+  if (paths.empty() && std::filesystem::is_directory(recipe.home / "bench", error)) paths.push_back(recipe.home / "bench");
+  return load_bench(paths);
+}
+
+bool is_table(const std::string& chart) { return chart == "table" || chart == "scores" || chart == "speed-table"; }
+
+/// The panel's own table, and the paper's below it.
+void add_tables(FigurePage& page, const PanelRecipe& panel, const RunSet& mine, const RunSet& all, const std::vector<BenchedModel>& models,
+                const TuningOfRun& tuning) {
+  if (panel.chart == "table") page.tables.push_back(loss_table(mine, {panel.at_loss, panel.domain, panel.title, tuning}));
+  if (panel.chart == "scores") page.tables.push_back(score_table(drawn_groups(mine, all), chosen_scores(panel), panel.title));
+  if (panel.chart == "speed-table") page.tables.push_back(bench_table(models, panel.relative, panel.title));
+  if (!panel.published.empty()) page.tables.push_back(published_page_table(load_published(panel.published, panel.published_rows)));
+}
+
+void add_published(Figure& figure, const PanelRecipe& panel) {
+  if (panel.published.empty()) return;
+  const PublishedTable table = load_published(panel.published, panel.published_rows);
+  if (panel.chart == "setting") add_published_numbers(figure, table, panel.value, panel.against);
+  if (panel.chart == "score-dots") add_published_scores(figure, table);
+}
+
+void add_note(std::vector<std::string>& notes, const std::string& note) {
+  if (!note.empty() && std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+}
+
 }  // namespace
 
 std::vector<std::string> empty_parts(const FigureRecipe& recipe, const FigurePage& page) {
@@ -142,11 +168,13 @@ std::vector<std::string> empty_parts(const FigureRecipe& recipe, const FigurePag
   for (size_t i = 0; i < recipe.panels.size(); ++i) {
     const std::string& chart = recipe.panels[i].chart;
     bool shows = false;
-    if (chart == "table" || chart == "scores") {
+    if (is_table(chart)) {
       shows = !page.tables.at(tables++).rows.empty();
+      tables += !recipe.panels[i].published.empty();
     } else {
       const Figure& figure = page.panels.at(figures++);
-      shows = figure.map || std::any_of(figure.curves.begin(), figure.curves.end(), [](const Curve& curve) { return !curve.x.empty(); });
+      shows = figure.map || std::any_of(figure.curves.begin(), figure.curves.end(),
+                                        [](const Curve& curve) { return !curve.x.empty() && !is_published(curve); });
     }
     if (!shows) parts.push_back("panel " + std::to_string(i + 1) + " (" + chart + ")");
   }
@@ -169,20 +197,29 @@ FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSe
   const RunSet& all = among.empty() ? chosen : among;
   FigurePage page{.id = recipe.name, .title = recipe.title.empty() ? recipe.name : recipe.title, .style = recipe.style};
   std::vector<std::string> notes;
+  const std::vector<BenchedModel> models = benched(recipe);
+  bool shows_runs = false;
   for (size_t i = 0; i < recipe.panels.size(); ++i) {
     const PanelRecipe& panel = recipe.panels[i];
+    shows_runs |= !is_bench_chart(panel.chart);
     const RunFilter narrower(panel.runs);
     RunSet mine;
     std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(mine), [&](const Run* run) { return narrower.passes(*run); });
     require_series(mine, panel, "/panels/" + std::to_string(i));
-    if (panel.chart == "table" || panel.chart == "scores") {
-      page.tables.push_back(panel.chart == "table" ? loss_table(mine, {panel.at_loss, panel.domain, panel.title, tuning})
-                                                   : score_table(drawn_groups(mine, all), chosen_scores(panel), panel.title));
+    if (is_table(panel.chart)) {
+      add_tables(page, panel, mine, all, models, tuning);
       continue;
     }
-    Figure figure = figure_of(panel, drawn_groups(mine, all));
-    for (const std::string& note : std::exchange(figure.notes, {}))  // the caption has them
-      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+    Figure figure;
+    if (is_bench_chart(panel.chart)) {
+      BenchFigure made = bench_figure(models, panel.chart, panel.relative, panel.prompt);
+      figure = std::move(made.figure);
+      for (const std::string& note : made.notes) add_note(notes, note);
+    } else {
+      figure = figure_of(panel, drawn_groups(mine, all));
+    }
+    for (const std::string& note : std::exchange(figure.notes, {})) add_note(notes, note);  // the caption has them
+    add_published(figure, panel);
     set_axes(figure, panel);
     figure.title = panel.title;
     for (const std::string& line : figure.provenance)
@@ -191,14 +228,15 @@ FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSe
       notes.push_back("Smoothed by a debiased exponential mean with a reach of " + count_text(panel.smoothing) + " on the x axis.");
     page.panels.push_back(std::move(figure));
   }
-  const DrawnSet drawn = drawn_groups(chosen, all);
+  add_note(notes, bench_caption(models));
+  const DrawnSet drawn = shows_runs ? drawn_groups(chosen, all) : DrawnSet();
   const bool several = std::any_of(drawn.begin(), drawn.end(), [](const DrawnRuns& each) { return each.seeds.size() > 1; });
   if (several) {
     const Spread spread = recipe.panels.front().spread;
     notes.push_back(std::string("Means over seeds; bands are ") + (spread == Spread::interval ? "the " : "one ") + to_string(spread) +
                     (page.tables.empty() ? "." : ", ± one sample standard deviation."));
   }
-  if (std::string note = tuning_note(drawn, tuning); !note.empty()) notes.push_back(std::move(note));
+  add_note(notes, tuning_note(drawn, tuning));
   page.caption = caption_of(recipe, drawn, notes);
   return page;
 }

@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string recipe, figure, out, x = "tokens", domain, map, series, statistic = "entropy";
-  std::vector<std::string> runs;
+  std::vector<std::string> runs, bench;
   bool log_x = false, log_y = false, normalized = false;
   int64_t step = -1, sample = 0, layer = 0, head = 0;
   std::optional<double> at_loss;
@@ -101,17 +101,23 @@ void require_content(const FigureRecipe& recipe, const FigurePage& page, const s
 /// Of the recipe's own runs, or of those given.
 int run_recipe(const Options& o) {
   const std::filesystem::path file = find_recipe(o.recipe);
-  const FigureRecipe recipe = load_recipe(file);
+  FigureRecipe recipe = load_recipe(file);
+  for (const std::string& path : o.bench) recipe.bench.push_back(std::filesystem::absolute(path).string());
   std::vector<std::string> paths = o.runs;
   if (!o.figure.empty()) paths.insert(paths.begin(), o.figure);  // the first word names a run then
-  if (paths.empty()) {
+  const bool needs_runs =
+      std::any_of(recipe.panels.begin(), recipe.panels.end(), [](const PanelRecipe& panel) { return !is_bench_chart(panel.chart); });
+  if (paths.empty() && needs_runs) {
     const std::filesystem::path folder = std::filesystem::absolute(file).lexically_normal().parent_path();
     if (folder.filename() != "figures")
       throw UsageError("--recipe " + o.recipe + ": which runs? Only a recipe in the folder figures beside runs knows its own");
     const std::filesystem::path beside = folder.parent_path();
     paths.push_back((std::filesystem::exists(beside / "runs") ? beside / "runs" : beside).string());
   }
-  const OpenedRuns runs = open_runs(paths);
+  std::error_code none;
+  if (recipe.bench.empty() && !paths.empty() && std::filesystem::is_directory(std::filesystem::path(paths.front()) / "bench", none))
+    recipe.home = std::filesystem::absolute(paths.front());
+  const OpenedRuns runs = paths.empty() ? OpenedRuns() : open_runs(paths);
   const FigurePage page = make_page(recipe, runs.pointers(), {}, tuning_by_study());
   require_content(recipe, page, recipe.name);
   std::vector<std::string> files;
@@ -156,6 +162,8 @@ const RegisterCommand command{
        app.add_option("--recipe", o->recipe,
                       "A figure of several panels as a file says, or one that comes with the program: "
                       "saccade export --recipe figures/ood.json --out ood.pdf");
+       app.add_option("--bench", o->bench,
+                      "Files that saccade bench --out wrote, or folders of them, for charts of a recipe that show them");
        app.add_option("--out,-o", o->out, "File to write: .pdf .svg .png .csv .json, of a recipe .tex too, or a folder for all its formats")
            ->required();
        app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}));

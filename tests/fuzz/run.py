@@ -13,8 +13,8 @@ import sys
 
 # Where else than in tests/fuzz/seeds files of a target's kind lie.
 OLD_RUN = "tests/fixtures/before-renaming/run"
-SEEDS = {"config": "resources/presets", "study": "resources/studies", "recipe": "resources/figures", "journal": OLD_RUN, "run_json": OLD_RUN,
-         "run_journal": OLD_RUN}
+SEEDS = {"config": "resources/presets", "study": "resources/studies", "recipe": "resources/figures", "published": "resources/published",
+         "journal": OLD_RUN, "run_json": OLD_RUN, "run_journal": OLD_RUN}
 
 
 def fuzz(target, options):

@@ -31,7 +31,8 @@ class SeedsTest : public QObject {
   static std::vector<std::string> seeds_of(const std::string& target) {
     static const std::map<std::string, QString> elsewhere{{"config", QStringLiteral("resources/presets")},
                                                           {"study", QStringLiteral("resources/studies")},
-                                                          {"recipe", QStringLiteral("resources/figures")}};
+                                                          {"recipe", QStringLiteral("resources/figures")},
+                                                          {"published", QStringLiteral("resources/published")}};
     QStringList folders{source(QStringLiteral("tests/fuzz/seeds/") + QString::fromStdString(target))};
     if (const auto at = elsewhere.find(target); at != elsewhere.end()) folders << source(at->second);
     std::vector<std::string> seeds;

@@ -2,7 +2,9 @@
 
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/sequence_losses.h"
+#include "analysis/figures/bench_figures.h"
 #include "analysis/figures/figure.h"
+#include "analysis/figures/published.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/inspection/base64.h"
 #include "analysis/inspection/service.h"
@@ -53,6 +55,21 @@ void figure(std::string_view bytes) {
 void recipe(std::string_view bytes) {
   const FigureRecipe once = parse_recipe(std::string(bytes), "fuzz", "fuzz");
   require(to_json(parse_recipe(to_json(once).dump(), "again", "fuzz")) == to_json(once), "a recipe is another when it is read again");
+}
+
+/// What is read can be drawn.
+void bench(std::string_view bytes) {
+  const std::vector<BenchedModel> models = parse_bench(std::string(bytes), "fuzz");
+  for (const std::string& quantity : bench_quantities()) to_csv(bench_figure(models, quantity).figure);
+  bench_table(models, "", "");
+}
+
+void published(std::string_view bytes) {
+  const PublishedTable table = parse_published(std::string(bytes), "fuzz");
+  Figure figure;
+  figure.x.names = table.columns;
+  add_published_scores(figure, table);
+  require(published_page_table(table).rows.size() == table.rows.size(), "rows are lost");
 }
 
 void filter(std::string_view bytes) { static_cast<void>(RunFilter(std::string(bytes)).empty()); }
@@ -179,6 +196,8 @@ std::vector<FuzzTarget> text_targets() {
           {"study", study},
           {"figure", figure},
           {"recipe", recipe},
+          {"bench", bench},
+          {"published", published},
           {"filter", filter},
           {"losses", losses},
           {"tokenizer", tokenizer},

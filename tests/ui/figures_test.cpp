@@ -188,6 +188,38 @@ class FiguresTest : public QObject {
     QVERIFY(!QFileInfo::exists(folder(page) + "/2506.11305-table-12.pdf"));
   }
 
+  /// Files of `saccade bench` in the folder beside the runs, and the numbers that a paper prints.
+  void benchmarks_and_published_numbers_are_drawn() {
+    const nlohmann::json timing{{"ms", 20.0}, {"fastest_ms", 18.0}, {"slowest_ms", 30.0}};
+    nlohmann::json step = timing;
+    step.update({{"preset", "tpp"}, {"title", "Transformer++"}, {"sequence_length", 512}, {"batch_tokens", 4096}});
+    step.update({{"tokens_per_s", 204800.0}, {"gpu", "a GPU"}, {"processor", "a processor"}});
+    const nlohmann::json result{{"saccade_bench", 1}, {"made", "2026-01-01"}, {"steps", {step}}};
+    PageOnRuns page("figures", three_architectures(), {1100, 720}, [&](const QString& runs) {
+      QDir().mkpath(runs + "/bench");
+      QFile file(runs + "/bench/steps.json");
+      QVERIFY(file.open(QIODevice::WriteOnly) && file.write(QByteArray::fromStdString(result.dump())) > 0);
+    });
+    auto* more = button(page, "New figure");
+    const auto begin = [&](const QString& name) {
+      for (QAction* each : more->menu()->actions())
+        if (each->text() == name) each->trigger();
+    };
+    begin("speed");
+    QTRY_VERIFY_WITH_TIMEOUT(caption(page).contains("Measured on a GPU"), 20000);
+    QVERIFY(page.child<QLineEdit>("Relative to")->isVisibleTo(&page.widget()));
+    QVERIFY(!page.child<QLineEdit>("Published")->isVisibleTo(&page.widget()));
+    action(page, "Export")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(
+        content(folder(page) + "/speed.csv").contains("a,Transformer++,sequence (tokens),training (tokens/s),512,204800,"), 60000);
+    page.shoot("figures-speed");
+    begin("2506.11305-table-6");
+    QTRY_VERIFY_WITH_TIMEOUT(page.child<QPlainTextEdit>("Tables as LaTeX")->toPlainText().contains("tail 50"), 20000);
+    action(page, "Export")->trigger();
+    const QString table = folder(page) + "/2506.11305-table-6.csv";
+    QTRY_VERIFY_WITH_TIMEOUT(content(table).contains("published (arXiv:2506.11305, table 6)"), 60000);
+  }
+
   void removing_can_be_undone() {
     PageOnRuns page("figures", three_architectures());
     action(page, "New figure")->trigger();

@@ -84,7 +84,8 @@ FigureMaker::Opened FigureMaker::open(const FigureRecipe& recipe, const QString&
   return opened;
 }
 
-FigurePage FigureMaker::page(const FigureRecipe& recipe, const Opened& opened) const {
+FigurePage FigureMaker::page(FigureRecipe recipe, const QString& runs_folder, const Opened& opened) const {
+  recipe.home = QFileInfo(figures_folder(runs_folder)).path().toStdString();  // also of a recipe that is not saved yet
   return make_page(recipe, pointers(opened.chosen), pointers(opened.all), [this](const Run& run) {
     const std::lock_guard lock(tuning_mutex_);
     return tuning_(run);
@@ -105,7 +106,7 @@ MadeFigure FigureMaker::make(const FigureRecipe& recipe, const QString& runs_fol
     made.runs = static_cast<int>(opened.chosen.size());
     for (const SharedRun& run : opened.chosen)
       if (!isActive(run->info().state)) made.ended << QString::fromStdString(run->info().directory.filename().string());
-    FigurePage drawn = page(recipe, opened);
+    FigurePage drawn = page(recipe, runs_folder, opened);
     made.caption = QString::fromStdString(drawn.caption);
     for (const PageTable& table : drawn.tables) made.text += QString::fromStdString(latex_table(table)) + QLatin1Char('\n');
     drawn.style.dpi = kPreviewDpi;
@@ -125,7 +126,7 @@ QStringList FigureMaker::write(const FigureRecipe& recipe, const QString& runs_f
   QStringList files;
   try {
     QDir().mkpath(into);
-    const FigurePage drawn = page(recipe, open(recipe, runs_folder));
+    const FigurePage drawn = page(recipe, runs_folder, open(recipe, runs_folder));
     for (const std::string& format : recipe.formats) {
       const QString file = into + QLatin1Char('/') + QString::fromStdString(recipe.name + "." + format);
       const bool picture = format == "pdf" || format == "svg" || format == "png";

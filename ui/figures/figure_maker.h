@@ -39,7 +39,7 @@ class FigureMaker {
     std::vector<SharedRun> chosen, all;
   };
   Opened open(const FigureRecipe& recipe, const QString& runs_folder);
-  FigurePage page(const FigureRecipe& recipe, const Opened& opened) const;
+  FigurePage page(FigureRecipe recipe, const QString& runs_folder, const Opened& opened) const;
 
   std::mutex mutex_;
   mutable std::mutex tuning_mutex_;

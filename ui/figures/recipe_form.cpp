@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "analysis/figures/bench_results.h"
 #include "ui/calm_wheel.h"
 
 namespace saccade::ui {
@@ -64,6 +65,8 @@ void RecipeForm::makePage(QFormLayout& form) {
   });
   line(form, tr("Caption"), tr("Begins the caption; runs, seeds, tokens and version follow"), [this] { return &recipe_.title; });
   line(form, tr("Runs"), tr("As the filter of the list: mixer:top1 width>64; empty: all of the folder"), [this] { return &recipe_.runs; });
+  list(form, tr("Benchmarks"), tr("Files of saccade bench --out, or folders, with commas between; empty: the folder bench beside"),
+       [this] { return &recipe_.bench; });
   QStringList sizes{tr("own size")};
   for (const PaperSize& size : paper_sizes()) sizes << QString::fromStdString(size.name);
   choice(
@@ -166,10 +169,29 @@ void RecipeForm::makePanels(QFormLayout& form) {
   const auto only = [&](QWidget* field, const QStringList& charts) { of_charts_.emplace_back(field, charts); };
   choice(
       form, tr("Chart"),
-      {tr("losses"), tr("OOD against pre-training loss"), tr("gap"), tr("a series"), tr("entropy by layer"), tr("layers and heads"),
-       tr("a number by a setting"), tr("loss by position"), tr("table"), tr("scores over a number"), tr("map of scores"),
-       tr("dots of scores"), tr("table of scores"), tr("held-back against training loss"), tr("loss over length"),
-       tr("loss of the last tokens over length")},
+      {tr("losses"),
+       tr("OOD against pre-training loss"),
+       tr("gap"),
+       tr("a series"),
+       tr("entropy by layer"),
+       tr("layers and heads"),
+       tr("a number by a setting"),
+       tr("loss by position"),
+       tr("table"),
+       tr("scores over a number"),
+       tr("map of scores"),
+       tr("dots of scores"),
+       tr("table of scores"),
+       tr("held-back against training loss"),
+       tr("loss over length"),
+       tr("loss of the last tokens over length"),
+       tr("training speed over length"),
+       tr("time to first token over length"),
+       tr("time of a token over length"),
+       tr("state over length"),
+       tr("decoding speed over batch"),
+       tr("speed with prompts over batch"),
+       tr("table of speeds")},
       [this](int chosen) {
         panel().chart = panel_charts()[static_cast<size_t>(chosen)];
         if (panel().chart == "series" && panel().series.empty()) panel().series = "gradient_norm";
@@ -201,6 +223,14 @@ void RecipeForm::makePanels(QFormLayout& form) {
        {"score-curve", "score-map", "score-dots", "scores"});
   only(line(form, tr("Rows"), tr("The number up: depth, pairs, length, architecture.width …"), [this] { return &panel().rows; }),
        {"score-map"});
+  only(line(form, tr("Published"), tr("A table of a paper, drawn hollow beside: 2506.11305-table-6 …; empty: none"),
+            [this] { return &panel().published; }),
+       {"setting", "score-dots", "scores", "table", "speed-table"});
+  QStringList benchmarks{QStringLiteral("speed-table")};
+  for (const std::string& quantity : bench_quantities()) benchmarks << QString::fromStdString(quantity);
+  only(line(form, tr("Relative to"), tr("A model whose speed is 1: transformer-pp-10m …; empty: speeds as they are"),
+            [this] { return &panel().relative; }),
+       benchmarks);
   for (const bool x : {true, false})
     choice(
         form, x ? tr("x scale") : tr("y scale"), {tr("linear"), tr("logarithmic"), tr("logarithmic to both sides of 0")},
@@ -279,6 +309,32 @@ void RecipeForm::range(QFormLayout& form, const QString& name, const std::functi
   });
   connect(field, &QLineEdit::textEdited, this, [this, value](const QString& text) {
     *value() = range_of(text);
+    told();
+  });
+}
+
+void RecipeForm::list(QFormLayout& form, const QString& name, const QString& help,
+                      const std::function<std::vector<std::string>*()>& value) {
+  auto* field = new QLineEdit(this);
+  field->setAccessibleName(name);
+  field->setPlaceholderText(help);
+  field->setToolTip(help);
+  form.addRow(name, field);
+  const auto read = [](const QString& text) {
+    std::vector<std::string> parts;
+    for (const QString& part : text.split(QLatin1Char(','), Qt::SkipEmptyParts))
+      if (!part.trimmed().isEmpty()) parts.push_back(part.trimmed().toStdString());
+    return parts;
+  };
+  fillers_.push_back([field, value, read] {
+    if (read(field->text()) == *value()) return;
+    QStringList parts;
+    for (const std::string& part : *value()) parts << QString::fromStdString(part);
+    field->setText(parts.join(QStringLiteral(", ")));
+    field->setCursorPosition(0);
+  });
+  connect(field, &QLineEdit::textEdited, this, [this, value, read](const QString& text) {
+    *value() = read(text);
     told();
   });
 }

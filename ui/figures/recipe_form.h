@@ -35,6 +35,7 @@ class RecipeForm : public QWidget {
                     const std::function<int()>& place);
   QDoubleSpinBox* number(QFormLayout& form, const QString& name, const QString& unit, double low, double high,
                          const std::function<double*()>& value);
+  void list(QFormLayout& form, const QString& name, const QString& help, const std::function<std::vector<std::string>*()>& value);
   void range(QFormLayout& form, const QString& name, const std::function<std::optional<std::array<double, 2>>*()>& value);
   PanelRecipe& panel();
   void changePanels(const std::function<void(std::vector<PanelRecipe>&, size_t)>& change);
