@@ -1,7 +1,10 @@
 // Tasks of a study: what its file may say of them, and the table of scores with its tests.
 #include <QtTest>
 
+#include <set>
+
 #include "analysis/studies/report_scores.h"
+#include "analysis/tasks/task_items.h"
 #include "kernels/engine/error.h"
 #include "tests/support/tiny_run.h"
 
@@ -86,6 +89,31 @@ class StudyTasksTest : public QObject {
     QVERIFY(study.tasks[0].limit == 50 && study.tasks[0].seed == 7 && study.tasks[0].shots == -1);
     QVERIFY(study.tasks[1].shots == 5 && study.tasks[1].data == "held" && study.tasks[1].prefix == "begin");
     QVERIFY(std::find(study.tables.begin(), study.tables.end(), "scores") != study.tables.end());
+  }
+
+  /// Those that ship ask for checkpoints that their runs keep, and for lengths that a prompt fits into, however few characters a token has.
+  void shippedStudiesAskForWhatThereIs() {
+    const std::string essay = "This is a sentence of a text. And here is another one, which is longer.";
+    const auto bytes = make_byte_tokenizer();
+    std::set<std::string> with_tasks;
+    for (const std::string& name : shipped_studies()) {
+      const Study study = load_study(find_study(name));
+      if (study.tasks.empty()) continue;
+      with_tasks.insert(name);
+      const WantedRun first = view_study(study, {}).wanted.front();
+      for (const StudyTask& entry : study.tasks) {
+        for (const std::string& step : entry.checkpoints) {
+          const std::vector<double>& kept = first.run.config.training.keep_checkpoints;
+          const bool is_kept = step == "100%" || std::find(kept.begin(), kept.end(), std::stod(step) / 100) != kept.end();
+          QVERIFY2(is_kept, (name + ": " + step).c_str());
+        }
+        for (const Task& task : at_difficulties(find_task(entry.task), entry.lengths, entry.domains))
+          if (!task.generator.empty()) QCOMPARE(generate_task_items(task, *bytes, essay, {.limit = 1}).items.size(), size_t{1});
+      }
+    }
+    for (const char* table : {"2505.18522-figure-6b", "2505.18522-figure-7", "2506.11305-table-2", "2506.11305-table-12"})
+      for (const char* scale : {"-tiny", "-10m", "-paper"}) QVERIFY2(with_tasks.contains(std::string(table) + scale), table);
+    for (int table = 3; table <= 10; ++table) QVERIFY(with_tasks.contains("2506.11305-table-" + std::to_string(table) + "-paper"));
   }
 
   void seedsAreTestedInPairs() {

@@ -305,8 +305,36 @@ class TaskScoringTest : public QObject {
     const h5::Group group = file.root().open("run/evaluation/swde");
     QCOMPARE(group.read<double>("contains"), std::vector<double>{result.score().value});
     QCOMPARE(group.read<double>("step"), std::vector<double>{12});
+    const h5::Group items = group.open("items/step-12");
+    std::vector<double> right, tokens;
+    std::vector<std::string> answers;
+    for (const AnswerScore& a : result.answers)
+      right.push_back(a.right), tokens.push_back(static_cast<double>(a.prompt_tokens)), answers.push_back(a.answer);
+    QCOMPARE(items.read<double>("right"), right);
+    QCOMPARE(items.read<double>("prompt_tokens"), tokens);
+    QCOMPARE(items.read_texts("answer"), answers);
     QVERIFY(Run(run).damage().empty());
     QVERIFY(results_file_is_current(read_run_info(run)));
+  }
+
+  /// What each choice of each item got, as results.h5 has it.
+  static void items_are_in_results(const fs::path& run, const TaskResult& result) {
+    const h5::Reader file(run / "results.h5");
+    const h5::Group group = file.root().open("run/evaluation/mine/items/step-12");
+    QCOMPARE(group.dims("log_likelihoods"), (h5::Dims{40, 3}));
+    const std::vector<double> found = group.read<double>("log_likelihoods"), characters = group.read<double>("characters"),
+                              tokens = group.read<double>("tokens"), chosen = group.read<double>("chosen_norm"),
+                              gold = group.read<double>("gold"), right = group.read<double>("right");
+    double sum = 0;
+    for (size_t i = 0; i < 40; ++i) {
+      for (size_t c = 0; c < 3; ++c) QCOMPARE(found[3 * i + c], result.items[i].log_likelihoods[c]);
+      QVERIFY(characters[3 * i] == 7 && characters[3 * i + 2] == 3);  // "cat sat", "mat"
+      QVERIFY(tokens[3 * i] == (i % 7 == 0 ? 9 : 8));                 // bytes, with the space, and the one that an empty "a" leaves
+      QCOMPARE(chosen[i], static_cast<double>(result.items[i].chosen_norm));
+      QCOMPARE(right[i], chosen[i] == gold[i] ? 1.0 : 0.0);
+      sum += right[i] / 40;
+    }
+    QVERIFY(std::abs(sum - result.score().value) < 1e-12);
   }
 
   /// A real run: scored whole, in parts after a stop, and read again.
@@ -332,6 +360,7 @@ class TaskScoringTest : public QObject {
     QVERIFY(known.cached);
     QCOMPARE(to_json(known), to_json(whole));
     QCOMPARE(read_task_results(run).size(), size_t{1});
+    items_are_in_results(run, whole);
 
     // Stopped after its first batch, then to the end: the same bytes.
     TaskRunOptions again = options;
