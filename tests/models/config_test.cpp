@@ -62,6 +62,27 @@ class ConfigTest : public QObject {
       QVERIFY2(experiment({changed}) != usual, changed);
   }
 
+  /// Shares of domains by their names are the numbers in the domains' order; every training domain is named, and no other.
+  void weights_by_the_domains_names() {
+    const auto parse = [](const std::string& weights) {
+      return parse_config(R"({"data": {"train": ["web", "code"], "weights": )" + weights + "}}", "run.json");
+    };
+    QCOMPARE(parse(R"({"code": 1, "web": 3.5})").data.weights, (std::vector<double>{3.5, 1}));
+    QVERIFY(to_json(parse(R"({"code": 1, "web": 3})")) == to_json(parse("[3, 1]")));
+    const nlohmann::json stored = to_json(parse("[3, 1]"));
+    QCOMPARE(override_config(stored, "run.json", {R"(data.weights={"web":1,"code":2})"}).data.weights, (std::vector<double>{1, 2}));
+    for (const auto& [weights, why] : {std::pair(R"({"web": 1})", "/data/weights has no number for \"code\" of /data/train"),
+                                       {R"({"web": 1, "code": 1, "books": 1})", "/data/weights names \"books\", which is no domain"},
+                                       {R"({"web": 1, "code": "x"})", "/data/weights"}}) {
+      try {
+        parse(weights);
+        QFAIL(weights);
+      } catch (const UsageError& error) {
+        QVERIFY2(std::string(error.what()).find(why) != std::string::npos, error.what());
+      }
+    }
+  }
+
   void optimizers_and_schedules_have_settings_of_their_own() {
     const auto parse = [](const std::string& training) { return parse_config(R"({"training": )" + training + "}", "run.json"); };
     const auto refused = [&](const std::string& training) {
