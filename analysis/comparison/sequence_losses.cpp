@@ -45,6 +45,7 @@ SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& 
   for (const Json& domain : evaluation.at("domains")) {
     SequenceLosses::Domain& d = losses.domains[domain.at("domain")];
     d.ood = domain.at("ood"), d.loss = domain.at("loss");
+    if (const Json bits = domain.value("bits_per_byte", Json()); bits.is_number()) d.bits_per_byte = bits;
     d.by_sequence = domain.at("by_sequence").get<std::vector<double>>();
     d.targets = counts_of(domain, "targets");
     if (!d.targets.empty() && d.targets.size() != d.by_sequence.size())

@@ -16,6 +16,7 @@ struct SequenceLosses {
   struct Domain {
     bool ood = false;
     double loss = 0;                  ///< mean over tokens, nats
+    double bits_per_byte = std::numeric_limits<double>::quiet_NaN();  ///< of the same text; NaN: not known
     std::vector<double> by_sequence;  ///< mean over the tokens of each
     std::vector<int64_t> targets;     ///< how many those are
   };

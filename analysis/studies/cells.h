@@ -29,10 +29,11 @@ struct StudyRun {
 /// The grid in the order of its axes, the last one fastest. Solves for what is held equal. Throws UsageError, DataError naming the cell.
 std::vector<StudyCell> study_cells(const Study& study);
 
-/// Throws UsageError naming the run.
+/// Throws UsageError naming the study's file, the place of the setting there, and the run.
 StudyRun study_run(const Study& study, const std::vector<StudyCell>& cells, size_t cell, std::optional<double> tuned, int64_t seed);
 
-/// SHA-256 of the resolved config without its name, description and number of threads: runs that share it would have the same journal.
+/// SHA-256 of the resolved config without its name, description, number of threads and final evaluation: runs that share it would have the
+/// same journal.
 /// `config` may have been stored by an earlier version. Throws UsageError.
 std::string run_identity(const nlohmann::json& config);
 std::string run_identity(const RunConfig& config);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -11,6 +12,7 @@
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/report_entries.h"
 #include "analysis/studies/report_equal_loss.h"
+#include "analysis/studies/report_pages.h"
 #include "analysis/studies/report_scaling.h"
 #include "analysis/studies/report_scores.h"
 #include "analysis/studies/same_data.h"
@@ -28,7 +30,7 @@ constexpr double kWantedError = 0.005;  ///< nats: of a paired difference over s
 std::vector<std::string> training_sources(const CellNumbers& cell) {
   std::vector<std::string> sources;
   for (const SeedNumbers& seed : cell.seeds)
-    sources.push_back("runs/" + seed.run + ", the last 20 steps up to " + std::to_string(seed.end.step) + ", training batches");
+    sources.push_back("runs/" + seed.run + ", the last 1 % of the steps up to " + std::to_string(seed.end.step) + ", training batches");
   return sources;
 }
 
@@ -56,6 +58,14 @@ ReportEntry sequence_error(const CellNumbers& cell, F value) {
   return {format("%.4f", error), error, sources_of(cell)};
 }
 
+/// Of generated tasks, and of runs of earlier versions, they are not known.
+bool any_bits(const Cells& cells) {
+  for (const CellNumbers& cell : cells)
+    for (const SeedNumbers& seed : cell.seeds)
+      if (std::isfinite(seed.bits.validation) || std::isfinite(seed.bits.ood)) return true;
+  return false;
+}
+
 ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
   const Cells& cells = numbers.cells;
   ReportTable table{
@@ -63,12 +73,15 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
       "Losses at the end",
       {"", "seeds", "train loss", "perplexity", "in-domain loss", "in-domain ± sequences", "OOD loss", "OOD ± sequences", "tuning"},
       {},
-      {losses_words(view, numbers), kIntervals, kSequences, "Train loss: mean of the last 20 steps; perplexity: its exponential."}};
+      {losses_words(view, numbers), kIntervals, kSequences,
+       "Train loss: mean of the last 1 % of the steps; perplexity: its exponential. Bits per byte of the text: means over the domains."}};
   std::set<std::string> domains;
   for (const CellNumbers& cell : cells)
     for (const SeedNumbers& seed : cell.seeds)
       for (const auto& [name, loss] : seed.end.domains) domains.insert(name);
   for (const std::string& domain : domains) table.header.push_back("OOD " + domain);
+  const bool bits = any_bits(cells);
+  if (bits) table.header.insert(table.header.end(), {"in-domain bits per byte", "OOD bits per byte"});
   for (const CellNumbers& cell : cells) {
     std::vector<ReportEntry> row{words(cell.name), count(static_cast<int64_t>(cell.seeds.size()))};
     row.push_back(entry_of(repeated(values_of(cell, [](const SeedNumbers& s) { return s.end.train; })), training_sources(cell)));
@@ -83,6 +96,8 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
         const auto at = s.end.domains.find(domain);
         return at == s.end.domains.end() ? std::nan("") : at->second;
       }));
+    if (bits) row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.bits.validation; }));
+    if (bits) row.push_back(mean_entry(cell, [](const SeedNumbers& s) { return s.bits.ood; }));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -130,13 +145,19 @@ std::string read_at(const CellNumbers& cell, Spent spent, double amount) {
   return !cell.seeds.empty() && ends ? "ends" : read_from(cell);
 }
 
-ReportTable cost_equal_table(const Cells& cells, const Comparable& can) {
+std::string with_capital(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
+ReportTable cost_equal_table(const Cells& cells, const Comparable& can, const std::string& unit) {
   ReportTable table{"equal-cost",
                     "Losses at equal tokens, FLOPs and seconds",
                     {"", "equal", "seeds", "in-domain loss", "OOD loss", "OOD against first", "read from"},
                     {},
-                    {"Nats per token, at what the run has taken that took least; between two points of a run linearly. Seeds whose first "
-                     "point lies behind it are left out: an earlier branch would read them. " +
+                    {with_capital(unit) +
+                         ", at what the run has taken that took least; between two points of a run linearly. Seeds whose first "
+                         "point lies behind it are left out: an earlier branch would read them. " +
                          std::string(kIntervals),
                      can.seconds ? "Seconds are those of the training steps alone, on " + can.devices + "."
                                  : "No line for seconds: " + can.devices + "."}};
@@ -224,20 +245,21 @@ void add_differences(ReportTable& table, const std::string& what, const std::vec
   }
 }
 
-ReportTable difference_table(const StudyView& view, const Cells& cells, bool whole_split, const Comparable& can) {
+ReportTable difference_table(const StudyView& view, const Cells& cells, bool whole_split, const Comparable& can,
+                             const LossWords& words_of) {
   ReportTable table{
       "differences",
       "Differences to " + cells.front().name,
       {"", "loss", "pairs", "difference", "p", "p (Holm)", "error over sequences", "seeds"},
       {},
-      {"Difference: mean over the seeds that both have, in nats per token, [±] half of its 95 % interval (Student t, for one line alone); "
+      {"Difference: mean over the seeds that both have, in " + words_of.unit +
+       ", [±] half of its 95 % interval (Student t, for one line alone); "
        "p: "
        "paired t test, two-sided; Holm's correction over the lines of one loss. Seeds: how many more would bring "
        "the corrected p below 0.05, if mean and deviation stayed as they are. Error over sequences: standard error of the difference on "
-       "the same "
-       "sequences, where they were evaluated anew. OOD at equal loss: each pair at the lowest pre-training loss that all seeds of both "
-       "have "
-       "passed."}};
+       "the same sequences, where they were evaluated at the ends. OOD at equal loss: each pair at the lowest pre-training loss that all "
+       "seeds of both have passed (" +
+       pretraining_words(words_of, equal_split(cells)) + ")."}};
   const auto add = [&](const std::string& what, bool ood, bool at_end, auto value) {
     add_differences(table, what, differences_to_first(cells, value, ood, at_end), whole_split, at_end);
   };
@@ -369,10 +391,13 @@ std::vector<Curve> curves_of(const std::vector<std::string>& labels, const std::
   return curves;
 }
 
-Figure trajectory_picture(const StudyView& view, const Cells& cells) {
+Figure trajectory_picture(const StudyView& view, const Cells& cells, const LossWords& words_of) {
   Figure figure{.id = "ood-against-pretraining", .title = "OOD loss against pre-training loss"};
-  figure.x = {.title = equal_split(cells) + " loss of the training domains (nats per token)", .reversed = true};
-  figure.y = {.title = "OOD loss (nats per token)"};
+  const bool train = words_of.pretraining.kind == PretrainingLoss::Kind::train;
+  const std::string loss = train ? "training loss" : equal_split(cells) + " loss of the training domains";
+  const bool weighted = words_of.pretraining.kind == PretrainingLoss::Kind::weighted;
+  figure.x = {.title = loss + (weighted ? ", by their tokens (" : " (") + words_of.unit + ")", .reversed = true};
+  figure.y = {.title = "OOD loss (" + words_of.unit + ")"};
   figure.identity_line = true;
   std::vector<std::string> names, architectures;
   for (const CellNumbers& cell : cells) names.push_back(cell.name), architectures.push_back(view.cells[cell.cell].architecture());
@@ -504,12 +529,16 @@ bool is_numeric(const StudyAxis& axis) {
 struct LikeCells {
   std::string name;
   Cells cells;
+  LossWords words_of;  ///< bits per byte where tokenizers differ: of training batches they are not known
 };
 std::vector<LikeCells> like_cells(const StudyView& view, const Cells& cells) {
   std::vector<LikeCells> groups;
   for (const SameData& group : same_data(view)) {
-    groups.push_back({group.name, {}});
+    groups.push_back({group.name, {}, {.pretraining = view.study.pretraining}});
     for (const size_t cell : group.cells) groups.back().cells.push_back(cells[cell]);
+    if (group.one_tokenizer) continue;
+    groups.back().cells = in_bits_per_byte(groups.back().cells);
+    groups.back().words_of = {.unit = "bits per byte", .pretraining = {}};
   }
   return groups;
 }
@@ -519,7 +548,7 @@ std::vector<Figure> figures_of(const StudyView& view, const Cells& cells, const 
   for (const std::string& name : view.study.figures) {
     if (name == "ood-against-pretraining")
       for (const LikeCells& group : groups) {
-        figures.push_back(trajectory_picture(view, group.cells));
+        figures.push_back(trajectory_picture(view, group.cells, group.words_of));
         if (!group.name.empty()) figures.back().id += "-" + group.name, figures.back().title += ": " + group.name;
       }
     if (name == "tuning" && view.study.tuning) figures.push_back(tuning_picture(view));
@@ -542,16 +571,18 @@ std::vector<ReportTable> tables_of(const StudyView& view, const ReportNumbers& n
   std::vector<ReportTable> tables;
   const auto of_each_group = [&](auto table_of) {
     for (const LikeCells& group : groups) {
-      tables.push_back(table_of(group.cells));
+      tables.push_back(table_of(group.cells, group.words_of));
       if (!group.name.empty()) tables.back().id += "-" + group.name, tables.back().title += ": " + group.name;
     }
   };
   for (const std::string& name : view.study.tables) {
     if (name == "end") tables.push_back(end_table(view, numbers));
     if (name == "equal-loss") of_each_group(equal_loss_table);
-    if (name == "equal-cost") of_each_group([&](const Cells& own) { return cost_equal_table(own, can); });
+    if (name == "equal-cost")
+      of_each_group([&](const Cells& own, const LossWords& words_of) { return cost_equal_table(own, can, words_of.unit); });
     if (name == "differences" && cells.size() > 1)
-      of_each_group([&](const Cells& own) { return difference_table(view, own, numbers.whole_split, can); });
+      of_each_group(
+          [&](const Cells& own, const LossWords& words_of) { return difference_table(view, own, numbers.whole_split, can, words_of); });
     if (name == "tuning") tables.push_back(tuning_table(view));
     if (name == "cost") tables.push_back(cost_table(view, cells, can));
     if (name == "scaling")
@@ -613,6 +644,17 @@ std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, c
     for (const LikeCells& group : groups) names += (names.empty() ? "" : ", ") + group.name;
     remarks.push_back("Not all rows are trained and tested on the same: losses are compared within each of " + names + " alone.");
   }
+  const auto is_in_bits = [](const LikeCells& group) { return group.words_of.unit != LossWords{}.unit; };
+  if (std::any_of(groups.begin(), groups.end(), is_in_bits))
+    remarks.push_back(
+        "The rows have different tokenizers, whose losses in nats per token do not compare: rows are compared in bits per byte of the "
+        "text, "
+        "without errors over sequences, which they do not share. Of the same number of tokens they read different lengths of text.");
+  const auto is_asked = [&](const LikeCells& group) { return group.words_of.pretraining.kind == view.study.pretraining.kind; };
+  if (!std::all_of(groups.begin(), groups.end(), is_asked))
+    remarks.emplace_back("In bits per byte the pre-training loss is that of validation, each training domain counting the same.");
+  if (view.study.pretraining.kind != PretrainingLoss::Kind::validation && std::any_of(groups.begin(), groups.end(), is_asked))
+    remarks.push_back("Pre-training loss, at which OOD losses are equal: " + describe(view.study.pretraining) + ".");
   if (one_seed) remarks.push_back("Some rows have one seed: their error is not known.");
   if (mid_schedule) remarks.push_back("Losses at equal pre-training loss are read mid-schedule where no branches cool down.");
   return remarks;
@@ -669,8 +711,12 @@ StudyReport make_report(const StudyView& view, const std::function<void(const st
     report.remarks.push_back("Left out, since it cannot be evaluated on the " + view.study.evaluation.split + " split: " + run + ".");
   const StudyScores scores = study_scores(view, say, std::numeric_limits<double>::infinity());
   report.remarks.insert(report.remarks.end(), scores.remarks.begin(), scores.remarks.end());
+  if (!numbers.short_of.empty()) report.remarks.push_back("The losses of the ends are of no more text, since " + numbers.short_of + ".");
   report.tables = tables_of(view, numbers, scores, groups);
   report.figures = figures_of(view, cells, groups);
+  RecipePages recipes = recipe_pages(view, cells);
+  report.remarks.insert(report.remarks.end(), recipes.remarks.begin(), recipes.remarks.end());
+  report.pages = std::move(recipes.pages);
   report.runs = runs_json(view);
   add_unequal(report);
   return report;

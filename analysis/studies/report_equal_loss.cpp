@@ -71,17 +71,24 @@ std::string equal_split(const std::vector<CellNumbers>& cells) {
   return splits.size() > 1 ? "validation or test" : splits.empty() ? "validation" : *splits.begin();
 }
 
-ReportTable equal_loss_table(const std::vector<CellNumbers>& cells) {
+std::string pretraining_words(const LossWords& words, const std::string& split) {
+  if (words.pretraining.kind == PretrainingLoss::Kind::train) return describe(words.pretraining);
+  const std::string each = words.pretraining.kind == PretrainingLoss::Kind::weighted ? "weighted by their tokens in training"
+                                                                                      : "each domain counting the same";
+  return "mean loss of the training domains on the " + split + " split, " + each;
+}
+
+ReportTable equal_loss_table(const std::vector<CellNumbers>& cells, const LossWords& words_of) {
   const std::optional<double> loss = equal_loss(cells);
   const std::string at = loss ? format("%.4f", *loss) : "equal";
   ReportTable table{"equal-loss",
                     "OOD loss at equal pre-training loss",
                     {"", "seeds", "OOD loss at " + at, "against first", "read from"},
                     {},
-                    {kIntervals, "Equal pre-training loss: the lowest mean loss of the training domains (" + equal_split(cells) +
-                                     " split) that the first row and the most others have passed with all seeds, in nats per token; "
-                                     "interpolated between branch ends, or, mid-schedule, between evaluations at a learning rate that had "
-                                     "not fallen yet."}};
+                    {kIntervals, "Pre-training loss: " + pretraining_words(words_of, equal_split(cells)) + "; all in " + words_of.unit +
+                                     ". Equal: the lowest that the first row and the most others have passed with all seeds, interpolated "
+                                     "between branch ends, or, mid-schedule, between evaluations at a learning rate that had not fallen "
+                                     "yet."}};
   if (!loss)
     table.notes.emplace_back("There is no pre-training loss that the first row and another have passed, so none at which to compare.");
   double first = std::nan("");

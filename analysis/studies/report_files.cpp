@@ -126,6 +126,21 @@ constexpr const char* kStyle =
     ".note{color:#555;font-size:90%;margin:.2em 0}.remark{background:#fff6dd;padding:.4em .8em;margin:.3em 0}"
     "svg{max-width:100%;height:auto}td[title]{text-decoration:underline dotted #aaa}";
 
+/// A figure of a paper: its picture, its tables, and what it is of.
+std::string html(const FigurePage& page, const std::string& picture) {
+  std::string text = "<h2>" + escaped_markup(page.title) + "</h2>\n" + picture;
+  for (const PageTable& plain : page.tables) {
+    ReportTable table{page.id, plain.title, plain.header, {}, plain.notes};
+    for (const auto& row : plain.rows) {
+      table.rows.emplace_back();
+      for (const std::string& cell : row) table.rows.back().push_back({cell});
+    }
+    text += html(table);
+  }
+  return text + "<p class=\"note\">" + escaped_markup(page.caption) + "</p>\n";
+}
+
+/// `pictures`: of the figures, then of the pages.
 std::string page(const StudyReport& report, const std::vector<std::string>& pictures) {
   std::string text = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + escaped_markup(report.name) +
                      "</title><style>" + kStyle + "</style></head><body>\n<h1>" + escaped_markup(report.question) + "</h1>\n<p>Study " +
@@ -134,6 +149,7 @@ std::string page(const StudyReport& report, const std::vector<std::string>& pict
   for (const std::string& remark : report.remarks) text += "<p class=\"remark\">" + escaped_markup(remark) + "</p>\n";
   for (const ReportTable& table : report.tables) text += html(table);
   for (size_t i = 0; i < report.figures.size(); ++i) text += "<h2>" + escaped_markup(report.figures[i].title) + "</h2>\n" + pictures[i];
+  for (size_t i = 0; i < report.pages.size(); ++i) text += html(report.pages[i].page, pictures[report.figures.size() + i]);
   return text + runs_html(report.runs) + "</body></html>\n";
 }
 
@@ -164,36 +180,69 @@ Json to_json(const StudyReport& report) {
           {"runs", report.runs}};
 }
 
+namespace {
+
+bool is_picture(const std::string& format) { return format == "svg" || format == "pdf" || format == "png"; }
+
+/// Writes a report's files, and keeps their list.
+class Writer {
+ public:
+  explicit Writer(const fs::path& folder) : folder_(folder) {}
+
+  void write(const std::string& name, const std::string& text) {
+    written.files.push_back(folder_ / name);
+    replace_text(written.files.back(), text);
+  }
+
+  /// `draw` writes the file of that name. What the page shows: the picture, or why there is none.
+  template <class Draw>
+  std::string picture(const std::string& name, Draw draw) {
+    try {
+      draw(folder_ / name);
+    } catch (const Error& failure) {
+      if (written.not_drawn.empty()) written.not_drawn = failure.what();
+      return "<p class=\"remark\">Not drawn: " + escaped_markup(failure.what()) + "</p>\n";
+    }
+    written.files.push_back(folder_ / name);
+    if (!name.ends_with(".svg")) return {};
+    const std::string svg = read_text(written.files.back());
+    return svg.substr(std::min(svg.find("<svg"), svg.size()));
+  }
+
+  WrittenReport written;
+
+ private:
+  const fs::path& folder_;
+};
+
+}  // namespace
+
 WrittenReport write_report(const StudyReport& report, const fs::path& folder,
-                           const std::function<void(const Figure&, const fs::path&)>& draw) {
+                           const std::function<void(const Figure&, const fs::path&)>& draw,
+                           const std::function<void(const FigurePage&, const fs::path&)>& draw_page) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw DataError("cannot create " + folder.string() + ": " + error.message());
-  WrittenReport written;
-  std::vector<fs::path>& files = written.files;
-  const auto write = [&](const std::string& name, const std::string& text) {
-    files.push_back(folder / name);
-    replace_text(files.back(), text);
-  };
-  write("report.md", to_markdown(report));
-  for (const ReportTable& table : report.tables) write(table.id + ".csv", csv(table)), write(table.id + ".tex", latex(table));
+  const std::string nothing = "<p class=\"remark\">Not drawn: nothing that draws them</p>\n";
+  Writer writer(folder);
+  writer.write("report.md", to_markdown(report));
+  for (const ReportTable& table : report.tables) writer.write(table.id + ".csv", csv(table)), writer.write(table.id + ".tex", latex(table));
   std::vector<std::string> pictures;
   for (const Figure& figure : report.figures) {
-    write(figure.id + ".figure.csv", to_csv(figure));
-    const fs::path file = folder / (figure.id + ".svg");
-    try {
-      if (!draw) throw Error("nothing that draws them");
-      draw(figure, file);
-      files.push_back(file);
-      const std::string svg = read_text(file);
-      pictures.push_back(svg.substr(std::min(svg.find("<svg"), svg.size())));
-    } catch (const Error& failure) {
-      if (draw && written.not_drawn.empty()) written.not_drawn = failure.what();
-      pictures.push_back("<p class=\"remark\">Not drawn: " + escaped_markup(failure.what()) + "</p>\n");
-    }
+    writer.write(figure.id + ".figure.csv", to_csv(figure));
+    pictures.push_back(draw ? writer.picture(figure.id + ".svg", [&](const fs::path& file) { draw(figure, file); }) : nothing);
   }
-  write("report.html", page(report, pictures));
-  return written;
+  for (const auto& [page, formats] : report.pages) {
+    writer.write(page.id + ".csv", to_csv(page));
+    const auto drawn = [&](const std::string& format) {
+      return writer.picture(page.id + "." + format, [&](const fs::path& file) { draw_page(page, file); });
+    };
+    pictures.push_back(page.panels.empty() ? "" : draw_page ? drawn("svg") : nothing);
+    for (const std::string& format : formats)
+      if (draw_page && format != "csv" && format != "svg" && (!is_picture(format) || !page.panels.empty())) drawn(format);
+  }
+  writer.write("report.html", page(report, pictures));
+  return std::move(writer.written);
 }
 
 }  // namespace saccade

@@ -5,9 +5,17 @@
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/sequence_losses.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/studies/report_bits.h"
 #include "analysis/studies/study_evaluations.h"
 
 namespace saccade {
+
+/// The end of a run or of a cooldown branch of it.
+struct ReportEnd {
+  RunEnd at;
+  double pretraining = std::numeric_limits<double>::quiet_NaN();  ///< the study's pre-training loss there, nats per token
+  MeanBits bits = {};
+};
 
 /// What one seed of a cell contributes to a report.
 struct SeedNumbers {
@@ -16,7 +24,7 @@ struct SeedNumbers {
   RunSummary summary;                  ///< of the run
   RunEnd end;                          ///< losses at its end: recorded, or of an evaluation of its checkpoint
   std::string split;                   ///< that they are of
-  Trajectory trajectory;               ///< for equal losses
+  Trajectory trajectory;               ///< for equal losses; its pre-training loss is the study's
   bool branch_ends = false;            ///< the trajectory's points, and the courses', are ends of cooldowns
   std::array<Course, 3> courses = {};  ///< by Spent
   const Course& course(Spent spent) const { return courses[static_cast<size_t>(spent)]; }
@@ -24,7 +32,11 @@ struct SeedNumbers {
   std::map<int64_t, std::shared_ptr<const SequenceLosses>> branches;   ///< of the ends of its branches, by step, likewise
   double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard error over sequences
   double ood_error = std::numeric_limits<double>::quiet_NaN();
-  std::string source() const;  ///< "runs/NAME, step 200, validation split"
+  MeanBits bits = {};                           ///< at its end
+  CourseInBits in_bits = {};                    ///< trajectory and courses
+  std::vector<ReportEnd> ends = {};             ///< its own and those of its branches, as recorded
+  std::map<std::string, double> domain_tokens;  ///< of the training domains; empty where not recorded
+  std::string source() const;                   ///< "runs/NAME, step 200, validation split"
 };
 
 /// A cell's seeds that have ended: at the best value, where one is searched.
@@ -38,13 +50,14 @@ struct CellNumbers {
 
 struct ReportNumbers {
   std::vector<CellNumbers> cells;
-  int64_t tokens = 0;                      ///< of every domain that were evaluated anew
+  int64_t tokens = 0;                      ///< of every domain that were evaluated at the ends; 0: as training recorded
   bool whole_split = false;                ///< there were no more
   std::vector<std::string> left_out = {};  ///< why runs, which they name, could not be evaluated; no cell has them
+  std::string short_of = {};               ///< why there are no more tokens though differences would need them; empty where there are
 };
 /// With StudyEvaluation::paired_error, there are more tokens (tokens_for_error) until every difference of a seed, or of a branch of it, to
-/// the first cell's has as small an error over the sequences (paired_difference). Throws DataError where no run can be evaluated, and what
-/// StudyEvaluations::of() throws.
+/// the first cell's has as small an error over the sequences (paired_difference). Throws DataError where a study asks for evaluations and
+/// no run can be evaluated, or the study's pre-training loss is not recorded, and what StudyEvaluations::of() throws.
 ReportNumbers report_numbers(const StudyView& view, StudyEvaluations& evaluations);
 
 struct EvaluatedStudy {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "analysis/comparison/training_loss.h"
 #include "analysis/runs/record_json.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
@@ -21,7 +22,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kFormat = 5;
+constexpr int64_t kFormat = 6;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
@@ -116,10 +117,7 @@ RunEnd end_of(const Run& run) {
   RunEnd end;
   end.step = run.info().step;
   if (const Series* train = run.find("train/loss"); train && !train->value.empty()) {
-    const size_t last = std::min<size_t>(20, train->value.size());
-    double sum = 0;
-    for (size_t i = train->value.size() - last; i < train->value.size(); ++i) sum += train->value[i];
-    end.train = sum / static_cast<double>(last);
+    end.train = final_training_loss(run);
     end.tokens = static_cast<int64_t>(train->tokens.back());
     end.flops = train->flops.back(), end.seconds = train->seconds.back();
   }

@@ -12,7 +12,7 @@ namespace saccade {
 struct RunEnd {
   int64_t step = 0, tokens = 0;
   double flops = 0, seconds = 0;                            ///< until then, a branch's trunk included; seconds of steps alone
-  double train = std::numeric_limits<double>::quiet_NaN();  ///< mean of the last 20 steps
+  double train = std::numeric_limits<double>::quiet_NaN();  ///< final_training_loss()
   double validation = std::numeric_limits<double>::quiet_NaN();
   double ood = std::numeric_limits<double>::quiet_NaN();
   double validation_error = std::numeric_limits<double>::quiet_NaN();  ///< standard errors over sequences

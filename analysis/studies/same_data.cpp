@@ -7,9 +7,9 @@ namespace saccade {
 
 namespace {
 
-/// Whether two configs are evaluated on the same sequences.
+/// Whether two configs are evaluated on the same text.
 bool same(const DataConfig& a, const DataConfig& b, const StudyEvaluation& evaluation) {
-  const bool same_text = a.task == b.task && a.corpus == b.corpus && a.tokenizer == b.tokenizer && a.train == b.train && a.ood == b.ood;
+  const bool same_text = a.task == b.task && a.corpus == b.corpus && a.train == b.train && a.ood == b.ood;
   const bool cut_alike = evaluation.tokens > 0 && evaluation.length > 0;
   return same_text && a.packing == b.packing && (cut_alike || !a.task.empty() || a.sequence_length == b.sequence_length);
 }
@@ -41,10 +41,13 @@ std::vector<SameData> same_data(const StudyView& view) {
     const DataConfig& own = view.wanted[view.views[cell].wanted.front()].run.config.data;
     const auto there =
         std::find_if(data.begin(), data.end(), [&](const DataConfig* other) { return same(*other, own, view.study.evaluation); });
-    if (there == data.end())
+    if (there == data.end()) {
       data.push_back(&own), groups.push_back({"", {cell}});
-    else
-      groups[static_cast<size_t>(there - data.begin())].cells.push_back(cell);
+    } else {
+      SameData& group = groups[static_cast<size_t>(there - data.begin())];
+      group.cells.push_back(cell);
+      group.one_tokenizer &= own.tokenizer == (*there)->tokenizer;
+    }
   }
   if (groups.size() > 1)
     for (SameData& group : groups) group.name = name_of(view, groups, group);

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "analysis/comparison/tuning.h"
+#include "analysis/figures/recipe.h"
 #include "analysis/runs/files.h"
 #include "kernels/engine/error.h"
 #include "models/config/presets.h"
@@ -351,15 +352,24 @@ StudyEvaluation read_evaluation(const Json& file) {
   return evaluation;
 }
 
-std::vector<double> read_branches(const Json& file) {
+/// 0.5, 3000, {"tokens": 1000000} or {"loss": 3.4}.
+StudyBranch read_branch(const Json& branch, const std::string& pointer) {
+  using At = StudyBranch::At;
+  const std::string wanted = "a step, a share of all below 1, {\"tokens\": N} or {\"loss\": nats}";
+  if (!branch.is_object() && !branch.is_number()) refuse(pointer, branch, wanted);
+  if (branch.is_object()) check_known_keys(branch, {"tokens", "loss"}, pointer);
+  if (branch.is_object() && branch.size() != 1) refuse(pointer, branch, wanted);
+  const Json& value = branch.is_number() ? branch : branch.begin().value();
+  if (!value.is_number() || !(value.get<double>() > 0)) refuse(pointer, branch, wanted + ", of a positive number");
+  return {branch.is_number() ? At::step : branch.contains("tokens") ? At::tokens : At::loss, value};
+}
+
+std::vector<StudyBranch> read_branches(const Json& file) {
   if (!file.contains("branches")) return {};
   const Json& branches = file.at("branches");
-  std::vector<double> list;
-  if (!branches.is_array()) refuse("/branches", branches, "steps, or shares of all below 1, where cooldown branches begin");
-  for (const Json& branch : branches) {
-    if (!branch.is_number() || !(branch.get<double>() > 0)) refuse("/branches", branches, "positive numbers");
-    list.push_back(branch);
-  }
+  if (!branches.is_array()) refuse("/branches", branches, "a list of where cooldown branches begin");
+  std::vector<StudyBranch> list;
+  for (size_t i = 0; i < branches.size(); ++i) list.push_back(read_branch(branches[i], "/branches/" + std::to_string(i)));
   return list;
 }
 
@@ -367,7 +377,7 @@ std::vector<double> read_branches(const Json& file) {
 void check_no_other_schedule(const std::vector<std::string>& settings, const std::string& pointer) {
   for (const std::string& setting : settings) {
     const bool is_schedule = setting.starts_with("training.schedule=") && setting != "training.schedule=\"wsd\"";
-    if (is_schedule || setting.starts_with("training.cooldown_at="))
+    if (is_schedule || setting.starts_with("training.cooldown_at=") || setting.starts_with("training.cooldown_at_loss="))
       throw UsageError(pointer + " sets " + setting.substr(0, setting.find('=')) +
                        ", but /branches are cooldowns of the schedule wsd that it gives; expected one of them");
   }
@@ -380,10 +390,49 @@ void check_branches(const Study& study) {
     for (const StudyAxis::Value& value : study.axes[i].values) check_no_other_schedule(value.settings, "/axes/" + std::to_string(i));
 }
 
+void read_pretraining(const Json& report, PretrainingLoss& loss) {
+  if (report.contains("pretraining"))
+    loss.kind = parse_pretraining_loss(choice_of(report.at("pretraining"), "/report/pretraining", {"validation", "weighted", "train"}));
+  if (!report.contains("window")) return;
+  const Json& window = report.at("window");
+  if (loss.kind != PretrainingLoss::Kind::train)
+    throw UsageError("/report/window goes with /report/pretraining \"train\": the tokens whose mean training loss it is");
+  if (!window.is_number() || !(window.get<double>() > 0)) refuse("/report/window", window, "a positive number of tokens");
+  loss.window = window;
+}
+
+/// Those of every study, and recipes that come with the program.
+void read_figures(const Json& figures, Study& study) {
+  const std::string wanted = alternatives(study_figures()) + ", or the name of a figure's recipe";
+  if (!figures.is_array()) refuse("/report/figures", figures, "a list of " + wanted);
+  const std::vector<std::string>& own = study_figures();
+  std::vector<std::string> known = shipped_recipes();
+  known.insert(known.end(), own.begin(), own.end());
+  for (size_t i = 0; i < figures.size(); ++i) {
+    const std::string pointer = "/report/figures/" + std::to_string(i), name = text_of(figures[i], pointer);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const std::string near = nearest_name(name, known);
+      throw UsageError(pointer + " is " + shown(figures[i]) + "; " +
+                       (near.empty() ? "expected " + wanted : "did you mean \"" + near + "\"?"));
+    }
+    (std::find(own.begin(), own.end(), name) != own.end() ? study.figures : study.recipes).push_back(name);
+  }
+}
+
+void read_report(const Json& report, Study& study) {
+  check_known_keys(report, {"tables", "figures", "pretraining", "window"}, "/report");
+  study.tables = report.contains("tables") ? choices_of(report.at("tables"), "/report/tables", study_tables()) : study_tables();
+  read_pretraining(report, study.pretraining);
+  if (report.contains("figures"))
+    read_figures(report.at("figures"), study);
+  else
+    study.figures = study_figures();
+}
+
 Study read_study(const Json& file) {
-  check_known_keys(
-      file, {"question", "source", "base", "set", "axes", "seeds", "tuning", "equal", "branches", "evaluations", "tasks", "report"},
-      "the study");
+  check_known_keys(file,
+                   {"question", "source", "base", "set", "axes", "seeds", "tuning", "equal", "branches", "evaluations", "tasks", "report"},
+                   "the study");
   Study study;
   study.file = file;
   study.question = text_of(required(file, "question", "", "one sentence"), "/question");
@@ -405,10 +454,7 @@ Study read_study(const Json& file) {
   check_branches(study);
   study.evaluation = read_evaluation(file);
   study.tasks = read_study_tasks(file);
-  const Json report = file.value("report", Json::object());
-  check_known_keys(report, {"tables", "figures"}, "/report");
-  study.tables = report.contains("tables") ? choices_of(report.at("tables"), "/report/tables", study_tables()) : study_tables();
-  study.figures = report.contains("figures") ? choices_of(report.at("figures"), "/report/figures", study_figures()) : study_figures();
+  read_report(file.value("report", Json::object()), study);
   return study;
 }
 
@@ -433,7 +479,7 @@ Study parse_study(const std::string& text, const std::string& origin, const std:
   const Json file = parse_json_text(text, origin);
   try {
     Study study = read_study(file);
-    study.name = name;
+    study.name = name, study.origin = origin;
     return study;
   } catch (const UsageError& error) {
     throw UsageError(origin + ": " + error.what());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/comparison/comparison.h"
 #include "analysis/studies/study_tasks.h"
 #include "models/config/config.h"
 #include "models/json.h"
@@ -41,12 +42,22 @@ struct StudyEqual {
   std::string to;               ///< a preset, or empty: the study's first cell
 };
 
+/// Where a cooldown branch begins.
+struct StudyBranch {
+  enum class At { step, tokens, loss };
+  At at = At::step;
+  double value = 0;  ///< a step or, below 1, a share of all; tokens trained on; a validation loss, nats per token
+};
+
 /// What reports evaluate besides what the runs recorded.
 struct StudyEvaluation {
-  std::string split = "validation";  ///< validation or test
-  int64_t tokens = 0;                ///< of every domain; 0: nothing is evaluated anew
-  int64_t length = 0;                ///< of the sequences, in tokens; 0: the one that each run was trained with
-  double paired_error = 0.005;       ///< nats: tokens are added until differences are as exact, or the split ends; 0: they are not
+  static constexpr int64_t kAsErrorAsks = -1;  ///< of a study that says nothing of it
+  std::string split = "validation";            ///< validation or test
+  /// Of every domain, to begin with; kAsErrorAsks: of text, and where rows are compared, what the runs evaluated at their ends; 0: nothing
+  /// is evaluated anew.
+  int64_t tokens = kAsErrorAsks;
+  int64_t length = 0;           ///< of the sequences, in tokens; 0: the one that each run was trained with
+  double paired_error = 0.005;  ///< nats: tokens are added until differences are as exact, or the split ends; 0: they are not
 };
 /// Whether the losses that a run recorded while it trained are of sequences of the length that its report evaluates.
 bool evaluated_as_recorded(const StudyEvaluation& evaluation, const DataConfig& data);
@@ -54,6 +65,7 @@ bool evaluated_as_recorded(const StudyEvaluation& evaluation, const DataConfig& 
 /// A study file: a question, a grid of configs, and what decides. Never changed by what came out.
 struct Study {
   std::string name, question, source;
+  std::string origin;     ///< of the file, in messages
   nlohmann::json file;    ///< as it was written
   nlohmann::json base;    ///< the config all cells start from, as it was written
   std::string base_name;  ///< a preset, or empty for a config in the file
@@ -62,10 +74,12 @@ struct Study {
   std::vector<int64_t> seeds;
   std::optional<StudyTuning> tuning;
   std::optional<StudyEqual> equal;
-  std::vector<double> branches;  ///< training.cooldown_at
+  std::vector<StudyBranch> branches;  ///< training.cooldown_at and cooldown_at_loss
   StudyEvaluation evaluation;
   std::vector<StudyTask> tasks;
+  PretrainingLoss pretraining;  ///< at which OOD losses are equal
   std::vector<std::string> tables, figures;
+  std::vector<std::string> recipes;  ///< figures of papers, by the names of their recipes
 };
 
 /// What tables and figures a report can have.

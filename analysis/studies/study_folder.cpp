@@ -32,6 +32,7 @@ Json to_json(const StudyState& state, const std::string& name) {
   if (state.most_runs) object["most_runs"] = *state.most_runs;
   if (!state.devices.empty()) object["devices"] = state.devices;
   if (!state.more_seeds.empty()) object["more_seeds"] = state.more_seeds;
+  if (!state.more_values.empty()) object["more_values"] = state.more_values;
   return object;
 }
 
@@ -49,6 +50,7 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   if (object.contains("stopped")) state.stopped = object.at("stopped").get<bool>();
   if (object.contains("devices")) state.devices = object.at("devices").get<std::vector<std::string>>();
   if (object.contains("more_seeds")) state.more_seeds = object.at("more_seeds").get<std::map<std::string, std::vector<int64_t>>>();
+  if (object.contains("more_values")) state.more_values = object.at("more_values").get<std::vector<double>>();
   if (object.contains("gave_up")) state.gave_up = object.at("gave_up").get<std::map<std::string, std::string>>();
   return state;
 } catch (const Json::exception&) {
@@ -263,10 +265,22 @@ const char* to_string(WantedRun::Status status) {
   return "";
 }
 
+namespace {
+
+/// Adds numbers that are not there; the list stays ascending.
+void join(std::vector<double>& values, const std::vector<double>& more) {
+  values.insert(values.end(), more.begin(), more.end());
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+}  // namespace
+
 StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state) {
   StudyView view;
   view.study = study;
   view.state = state;
+  if (view.study.tuning) join(view.study.tuning->values, state.more_values);
   view.cells = study_cells(study);
   Viewer viewer(view, runs);
   for (size_t cell = 0; cell < view.cells.size(); ++cell) viewer.view_cell(cell);
@@ -299,6 +313,25 @@ std::map<std::string, std::vector<int64_t>> add_seeds(const fs::path& directory,
   edit_study_state(directory, [&](StudyState& state) {
     for (const auto& [name, seeds] : added) state.more_seeds[name].insert(state.more_seeds[name].end(), seeds.begin(), seeds.end());
   });
+  return added;
+}
+
+std::vector<double> add_values(const fs::path& directory, std::vector<double> values) {
+  const StudyView view = view_study(directory);
+  if (!view.study.tuning) throw UsageError(directory.string() + " searches no setting, so there are no values to add to");
+  const std::vector<double>& known = view.study.tuning->values;
+  for (const double value : values)
+    if (!(value > 0) || std::find(known.begin(), known.end(), value) != known.end())
+      throw UsageError("the value " + plain_number(value) + " of " + view.study.tuning->setting +
+                       (value > 0 ? " is among those that are tried already" : " is none; expected a positive number"));
+  if (values.empty())
+    for (const CellView& cell : view.views)
+      if (cell.tuning.extend) values.push_back(*cell.tuning.extend);
+  if (values.empty())
+    throw UsageError(directory.string() + ": no cell's best value is known to be at an edge; say which values are to be tried");
+  std::vector<double> added;
+  join(added, values);
+  edit_study_state(directory, [&](StudyState& state) { join(state.more_values, added); });
   return added;
 }
 

@@ -16,6 +16,7 @@ struct StudyState {
   std::vector<std::string> devices;            ///< of this machine that its runs are spread over; empty: the one its configs name
   std::map<std::string, std::string> gave_up;  ///< runs that failed or were stopped by hand, and why: not tried again until resumed
   std::map<std::string, std::vector<int64_t>> more_seeds;  ///< of cells, by name, besides the study's
+  std::vector<double> more_values;                         ///< of the search, besides the study's
 };
 
 /// Makes STUDY with study.json, state.json and runs/, or takes the one that stands there: its study file is then replaced by `study`'s, so
@@ -76,6 +77,10 @@ StudyView view_study(const Study& study, std::vector<RunSummary> runs, const Stu
 /// as many seeds have the same ones, and pair. What every cell got. Throws UsageError on a name that no cell has.
 std::map<std::string, std::vector<int64_t>> add_seeds(const std::filesystem::path& directory, int64_t count,
                                                       const std::vector<std::string>& cells);
+
+/// Adds values to a study's search, for every cell; none: for each cell whose best value is at an edge the next one beyond it. What came
+/// in, ascending. Throws UsageError where nothing is searched, a value is not positive or is there already, or no cell is at an edge.
+std::vector<double> add_values(const std::filesystem::path& directory, std::vector<double> values);
 
 /// What the study that made a run says of its tuning; Tuning::State::unknown without one. What a study says is kept for half a minute.
 std::function<Tuning(const Run&)> tuning_by_study();

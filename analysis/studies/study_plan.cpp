@@ -8,6 +8,7 @@
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/vocabulary.h"
+#include "models/training/branch_starts.h"
 #include "models/training/plan.h"
 #include "models/training/run_cost.h"
 
@@ -87,6 +88,7 @@ CellPlan plan_cell(const StudyView& view, size_t cell, Stopwatch& watch) {
   result.tokens = plan.tokens + more * plan.tokens_per_step;
   result.flops = plan.total_flops() + static_cast<double>(more) * plan.flops_per_step;
   result.disk_bytes = static_cast<double>(checkpoints_kept(config.training) * checkpoint_bytes(plan));
+  if (!cooldown_losses(config.training).empty()) result.note = "branches at losses counted as the latest there can be";
   if (const auto pace = watch.pace(config, plan, result.note)) result.seconds = run_seconds(config, plan, *pace);
   return result;
 }
@@ -119,6 +121,19 @@ int64_t runs_within(const StudyPlan& plan, double hours) {
 }
 
 }  // namespace
+
+void require_startable(const StudyView& view) {
+  if (const auto& tuning = view.study.tuning; tuning && tuning->extend && tuning->values.size() == 1)
+    throw UsageError(view.study.origin +
+                     ": /tuning/extend is true, but there is one value to try; expected two or more, whose ratio leads to the next one");
+  const StudyEvaluation& evaluation = view.study.evaluation;
+  if (evaluation.tokens <= 0 || evaluation.length > 0) return;
+  for (const WantedRun& wanted : view.wanted)
+    if (const int64_t length = wanted.run.config.data.sequence_length; evaluation.tokens < length)
+      throw UsageError(view.study.origin + ": /evaluations/tokens is " + std::to_string(evaluation.tokens) +
+                       "; expected at least one sequence of " + std::to_string(length) + " tokens, as " + wanted.run.name +
+                       " has, or a shorter /evaluations/length");
+}
 
 StudyPlan plan_study(const StudyView& view, const PlanOptions& options) {
   StudyPlan plan;

@@ -27,6 +27,10 @@ struct PlanOptions {
   double measure_seconds = 60;  ///< no further model is timed once it has taken so long
   std::function<void(const std::string&)> say = {};
 };
+/// Throws UsageError where a study can be read, but would not do what it says: it evaluates fewer tokens than a sequence of one of its runs
+/// has, or extends a search of one value.
+void require_startable(const StudyView& view);
+
 /// Throws UsageError, DataError (a tokenizer that is not there).
 StudyPlan plan_study(const StudyView& view, const PlanOptions& options);
 

@@ -1,5 +1,5 @@
-// saccade study list | plan | script | start | status | stop | resume | seeds | advance | evaluate | report: grids of runs that answer a
-// question.
+// saccade study list | plan | script | start | status | stop | resume | seeds | extend | advance | evaluate | report: grids of runs that
+// answer a question.
 #include "analysis/studies/study_folder.h"
 
 #include <algorithm>
@@ -46,6 +46,7 @@ struct Options {
   double measure_seconds = PlanOptions{}.measure_seconds;
   int64_t rows = 0, seeds = 1, tokens = 0, length = 0;
   std::vector<std::string> cells;
+  std::vector<double> values;
 };
 
 /// The folder of a study that has begun: as given, in the runs folder, or where `start` puts a shipped one. Throws DataError.
@@ -79,6 +80,7 @@ int plan(const Options& options) {
   const Study study = begun ? read_study_folder(options.study) : load_study(find_study(options.study), options.overrides);
   const fs::path folder = begun ? fs::path(options.study) : folder_to_start(study, options);
   const StudyView view = holds_study(folder) ? view_study(study, run_summaries(folder), read_study_state(folder)) : view_study(study, {});
+  require_startable(view);
   const StudyPlan plan = plan_study(view, {options.measure, options.measure_seconds, say});
   print_result(to_json(plan, options.budget), to_text(plan, options.budget));
   return 0;
@@ -278,7 +280,7 @@ int start_there(const Study& study, const fs::path& directory, const Options& op
 int start(const Options& options) {
   const Study study = load_study(find_study(options.study), options.overrides);
   const fs::path directory = folder_to_start(study, options);
-  static_cast<void>(view_study(study, {}));  // every config, before anything is written
+  require_startable(view_study(study, {}));  // every config, before anything is written
   if (where_named(options.on) == Where::host) return start_there(study, directory, options);
   if ((options.dry_run || !options.script.empty()) && (options.on.empty() || options.on == "local"))
     throw UsageError("--dry-run and --script go with --on CLUSTER: the queue of this machine has no script");
@@ -311,6 +313,24 @@ int seeds(const Options& options) {
     say(cell + ": seeds " + list + " added");
   }
   return resume(directory, options, {{"seeds_added", added}});
+}
+
+/// More values of the search, more seeds, or both; then on with the study.
+int extend(const Options& options) {
+  const fs::path directory = study_folder(options.study);
+  if (const std::optional<OnHost> there = on_host(directory))
+    throw UsageError(directory.string() + " is on the host " + there->host + "; change its study file and start that again with --on " +
+                     there->host + ", or call this there");
+  Json told = Json::object();
+  if (!options.values.empty() || options.seeds == 0) {
+    const std::vector<double> values = add_values(directory, options.values);
+    std::string list;
+    for (const double value : values) list += (list.empty() ? "" : ", ") + plain_number(value);
+    say("values added: " + list);
+    told["values_added"] = values;
+  }
+  if (options.seeds > 0) told["seeds_added"] = add_seeds(directory, options.seeds, options.cells);
+  return resume(directory, options, told);
 }
 
 /// What the job of a next round calls, and anybody may.
@@ -373,7 +393,7 @@ void choose_evaluation(StudyEvaluation& evaluation, const Options& options) {
   if (!options.split.empty()) evaluation.split = options.split;
   if (options.tokens > 0) evaluation.tokens = options.tokens;
   if (options.length > 0) evaluation.length = options.length;
-  if (options.tokens == 0 && evaluation.tokens == 0 && (!options.split.empty() || options.length > 0))
+  if (options.tokens == 0 && evaluation.tokens <= 0 && (!options.split.empty() || options.length > 0))
     throw UsageError("the study asks for no \"evaluations\": say with --tokens how many of every domain");
   if (evaluation.length > evaluation.tokens && evaluation.tokens > 0)
     throw UsageError("--length is " + std::to_string(evaluation.length) + ", more than the " + std::to_string(evaluation.tokens) +
@@ -385,9 +405,6 @@ int evaluate(const Options& options) {
   StudyView view = view_study(directory);
   choose_evaluation(view.study.evaluation, options);
   choose_data(view.study, options.data);
-  if (view.study.evaluation.tokens == 0 && view.study.tasks.empty())
-    throw UsageError(directory.string() +
-                     " asks for no \"evaluations\" and no \"tasks\": its report shows what training recorded; --tokens evaluates so many");
   const std::optional<OnHost> there = on_host(directory);
   const EvaluatedStudy evaluated =
       there ? evaluate_on_host(*there, view.study.evaluation, options.data, say) : evaluate_here(view, say, options.seconds);
@@ -400,6 +417,14 @@ int evaluate(const Options& options) {
   return 0;
 }
 
+/// By the host, where the checkpoints are. A study that asks for nothing to be evaluated is reported without it, too.
+void have_evaluated(const OnHost& there, const Study& study, const std::string& data) try {
+  evaluate_on_host(there, study.evaluation, data, say);
+} catch (const Error& error) {
+  if (study.evaluation.tokens != StudyEvaluation::kAsErrorAsks || !study.tasks.empty()) throw;
+  warn("warning: " + std::string(error.what()) + "; the report shows what training recorded");
+}
+
 int report(const Options& options) {
   const fs::path directory = study_folder(options.study);
   const fs::path out = options.out.empty() ? directory / "report" : fs::path(options.out);
@@ -409,9 +434,9 @@ int report(const Options& options) {
   if (options.recorded) show_what_is_there(view.study);
   const bool asks = !options.recorded && (view.study.evaluation.tokens != 0 || !view.study.tasks.empty());
   const std::optional<OnHost> there = asks ? on_host(directory) : std::nullopt;
-  if (there && !evaluate_here(view, {}, 0).complete) evaluate_on_host(*there, view.study.evaluation, options.data, say);
+  if (there && !evaluate_here(view, {}, 0).complete) have_evaluated(*there, view.study, options.data);
   const StudyReport report = make_report(view, say);
-  auto [files, not_drawn] = write_report(report, out, write_figure);
+  auto [files, not_drawn] = write_report(report, out, write_figure, write_page);
   const std::vector<fs::path> figures = write_figures(directory);
   files.insert(files.end(), figures.begin(), figures.end());
   std::string text = to_markdown(report) + "\n";
@@ -524,6 +549,20 @@ const RegisterCommand command{
                        "CELL");
          add_going(sub, o);
        });
+       add("extend", "Try more values of a study's search, or train more seeds, and go on with it.", extend,
+           [=](CLI::App& sub, const Shared& o) {
+             o->seeds = 0;
+             add_study(sub, o, begun);
+             sub.add_option("--values,--rates", o->values,
+                            "More values of the searched setting, for all cells: 0.016,0.032 (default: for each cell at an edge the next "
+                            "one beyond it)")
+                 ->delimiter(',')
+                 ->allow_extra_args(false);
+             sub.add_option("--seeds", o->seeds, "How many more seeds each cell gets, as saccade study seeds")->check(CLI::Range(1, 1000));
+             one_at_a_time(sub.add_option("--cell", o->cells, "With --seeds: one of the study's cells (default: all); may be repeated"),
+                           "CELL");
+             add_going(sub, o);
+           });
        add("evaluate", "Evaluate the checkpoints that a report needs, where they are; report does by itself what is missing.", evaluate,
            [=](CLI::App& sub, const Shared& o) {
              add_study(sub, o, begun);

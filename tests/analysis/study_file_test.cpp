@@ -4,10 +4,13 @@
 #include "analysis/comparison/tuning.h"
 #include "analysis/studies/cells.h"
 #include "analysis/studies/equal.h"
+#include "analysis/studies/same_data.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/studies/study_plan.h"
 #include "analysis/studies/study_progress.h"
 #include "kernels/engine/error.h"
+#include "models/training/branch_starts.h"
+#include "models/training/run_cost.h"
 #include "tests/support/tiny_run.h"
 
 using namespace saccade;
@@ -95,6 +98,15 @@ class StudyFileTest : public QObject {
     QTest::newRow("figure") << "/report"
                             << R"({"figures": ["tunning"]})"
                             << "did you mean \"tuning\"?";
+    QTest::newRow("no recipe") << "/report"
+                               << R"({"figures": ["tuning", "2505.18522-figure-3z"]})"
+                               << "/report/figures/1 is \"2505.18522-figure-3z\"; did you mean \"2505.18522-figure-3";
+    QTest::newRow("pre-training loss") << "/report"
+                                       << R"({"pretraining": "training"})"
+                                       << "/report/pretraining is \"training\"";
+    QTest::newRow("window of validation") << "/report"
+                                          << R"({"window": 1000})"
+                                          << "/report/window goes with /report/pretraining \"train\"";
     QTest::newRow("no question") << "/question"
                                  << ""
                                  << "/question is missing";
@@ -117,6 +129,107 @@ class StudyFileTest : public QObject {
     }
   }
 
+  /// The file and the place in it, whether a name or a value is wrong.
+  void mistakesInSettingsNameTheirPlace_data() {
+    QTest::addColumn<QString>("pointer");
+    QTest::addColumn<QString>("value");
+    QTest::addColumn<QString>("place");
+    QTest::newRow("set, name") << "/set"
+                               << R"({"training.stepz": 3})"
+                               << "/set/training.stepz: ";
+    QTest::newRow("set, value") << "/set"
+                                << R"({"training.steps": -3})"
+                                << "/set/training.steps: ";
+    QTest::newRow("axis, value") << "/axes/0/values"
+                                 << "[8, -1]"
+                                 << "/axes/0/values/1: ";
+    QTest::newRow("case") << "/axes/0"
+                          << R"({"cases": [{"name": "a", "set": {"data.sequence_lenght": 8}}]})"
+                          << "/axes/0/cases/0/set/data.sequence_lenght: ";
+    QTest::newRow("tuning") << "/tuning"
+                            << R"({"setting": "training.rate", "values": [0.1, 0.2]})"
+                            << "/tuning/setting: ";
+  }
+  void mistakesInSettingsNameTheirPlace() {
+    QFETCH(QString, pointer);
+    QFETCH(QString, value);
+    QFETCH(QString, place);
+    Json file = small_study();
+    file[Json::json_pointer(pointer.toStdString())] = Json::parse(value.toStdString());
+    try {
+      view_study(parse(file), {});
+      QFAIL("it was accepted");
+    } catch (const UsageError& error) {
+      QVERIFY2(QString::fromUtf8(error.what()).startsWith("s.json: " + place), error.what());
+    }
+  }
+
+  /// Before anything is trained for it.
+  void aStudyThatWouldNotDoWhatItSaysIsNotStarted() {
+    Json file = small_study();
+    const StudyView without = view_study(parse(file), {});
+    QCOMPARE(without.study.evaluation.tokens, StudyEvaluation::kAsErrorAsks);
+    QCOMPARE(without.study.evaluation.paired_error, 0.005);
+    require_startable(without);
+    const int64_t length = without.wanted.front().run.config.data.sequence_length;
+    file["evaluations"] = {{"tokens", length}};
+    require_startable(view_study(parse(file), {}));
+    file["evaluations"] = {{"tokens", length - 1}};
+    try {
+      require_startable(view_study(parse(file), {}));
+      QFAIL("it was accepted");
+    } catch (const UsageError& error) {
+      QVERIFY2(QString(error.what()).startsWith("s.json: /evaluations/tokens is "), error.what());
+    }
+    file["evaluations"]["length"] = 2;
+    require_startable(view_study(parse(file), {}));
+    file["tuning"] = {{"setting", "training.learning_rate"}, {"values", {0.001}}, {"extend", true}};
+    try {
+      require_startable(view_study(parse(file), {}));
+      QFAIL("it was accepted");
+    } catch (const UsageError& error) {
+      QVERIFY2(QString(error.what()).contains("there is one value to try; expected two or more"), error.what());
+    }
+  }
+
+  /// The text is the same, the sequences are not.
+  void tokenizersDifferInOneGroup() {
+    Json file = small_study();
+    file["axes"].push_back({{"setting", "data.tokenizer"}, {"values", {"bytes", "bpe:300"}}});
+    const std::vector<SameData> groups = same_data(view_study(parse(file), {}));
+    QCOMPARE(groups.size(), size_t{1});
+    QVERIFY(!groups[0].one_tokenizer);
+    QVERIFY(same_data(view_study(parse(small_study()), {}))[0].one_tokenizer);
+  }
+
+  /// Steps, shares, tokens and losses: tokens are steps of each cell's own batches, and a plan counts what a loss may take at most.
+  void branchesBeginAtTokensAndLosses() {
+    Json file = small_study();
+    file["set"] = {{"training.steps", 100}, {"training.warmup_steps", 5}};
+    file["axes"] = Json::array({{{"setting", "training.batch_tokens"}, {"values", {128, 256}}}});
+    file["branches"] = Json::array({0.2, 30, {{"tokens", 6401}}});
+    const StudyView view = view_study(parse(file), {});
+    QCOMPARE(cooldown_steps_of(view.wanted[0].run.config.training), (std::vector<int64_t>{20, 30, 51}));
+    QCOMPARE(cooldown_steps_of(view.wanted[2].run.config.training), (std::vector<int64_t>{20, 26, 30}));
+    file["branches"].push_back({{"loss", 3.4}});
+    const TrainingConfig with = view_study(parse(file), {}).wanted[0].run.config.training;
+    QCOMPARE(cooldown_losses(with), (std::vector<double>{3.4}));
+    QCOMPARE(branch_steps(with) - branch_steps(view.wanted[0].run.config.training), int64_t{20});  // from step 80, a fifth of the whole
+    const auto refused = [&](const Json& branch, const std::string& words) {
+      file["branches"] = Json::array({branch});
+      try {
+        view_study(parse(file), {});
+      } catch (const UsageError& error) {
+        return std::string(error.what()).starts_with("s.json: " + words);
+      }
+      return false;
+    };
+    QVERIFY(refused({{"tokens", 1e9}}, "/branches: "));
+    QVERIFY(refused({{"tokens", -1}}, "/branches/0 is "));
+    QVERIFY(refused({{"steps", 10}}, "/branches/0 has no setting"));
+    QVERIFY(refused(Json::object(), "/branches/0 is {}"));
+  }
+
   /// What no study file can know is said by the config's own check, with the run's name.
   void mistakesInSettingsNameTheRun() {
     Json file = small_study();
@@ -128,6 +241,7 @@ class StudyFileTest : public QObject {
       const std::string text = error.what();
       QVERIFY2(text.find("windw-8_seed-1") != std::string::npos && text.find("did you mean \"window\"?") != std::string::npos,
                error.what());
+      QVERIFY2(text.starts_with("s.json: /axes/0/setting: "), error.what());
     }
   }
 
@@ -195,6 +309,8 @@ class StudyFileTest : public QObject {
     renamed.name = "another", renamed.threads = 3;
     QCOMPARE(run_identity(renamed), before.wanted[0].run.identity);
     QCOMPARE(run_identity(to_json(renamed)), before.wanted[0].run.identity);
+    renamed.training.final_evaluation_tokens = 4096;  // after the last step: no other run
+    QCOMPARE(run_identity(renamed), before.wanted[0].run.identity);
     renamed.training.seed = 9;
     QVERIFY(run_identity(renamed) != before.wanted[0].run.identity);
   }

@@ -99,14 +99,14 @@ class StudyCliTest : public QObject {
     QCOMPARE(again.code, 0);  // nothing is left to do
     QCOMPARE(status("widths")["runs"].size(), size_t{6});
 
-    const auto report = program_.run({"--json", "study", "report", program_.path("widths")});
+    const auto report = program_.run({"--json", "study", "report", program_.path("widths"), "--recorded"});
     QVERIFY2(report.code == 0, qPrintable(report.err));
     const Json json = report.json();
     const Json& end = json["tables"][0];
     QCOMPARE(end["id"], "end");
     const Json& loss = end["rows"][0][4];
     QCOMPARE(loss["sources"].size(), size_t{2});
-    QVERIFY(end["rows"][0][2]["sources"][0].get<std::string>().ends_with(", the last 20 steps up to 12, training batches"));
+    QVERIFY(end["rows"][0][2]["sources"][0].get<std::string>().ends_with(", the last 1 % of the steps up to 12, training batches"));
     double sum = 0;
     for (const Json& source : loss["sources"]) {
       const std::string text = source;  // "runs/NAME, step 12, validation split"
@@ -122,6 +122,60 @@ class StudyCliTest : public QObject {
     QVERIFY(page.contains("<svg ") && page.contains("title=\"runs/width-8_"));
     QVERIFY(!page.contains("src=") && !page.contains("href=") && !page.contains("@import"));  // nothing is loaded
     QVERIFY(page.contains("mid-schedule"));
+  }
+
+  /// A study that says nothing of evaluations: as much text as differences need, or all there is.
+  void evaluatesAsTheErrorAsks() {
+    const Json report = program_.run({"-q", "--json", "study", "report", program_.path("widths")}).json();
+    int64_t lines = 0;
+    for (const Json& table : report["tables"])
+      for (const Json& row : table["rows"]) {
+        if (table["id"] != "differences" || row[1]["text"] == "OOD at equal loss") continue;
+        ++lines;
+        const bool whole = report["tables"][0]["notes"].dump().find("the whole validation split") != std::string::npos;
+        const double error = row[6]["value"];
+        QVERIFY2(error > 0 && (whole || error <= 0.005), row.dump().c_str());
+      }
+    QCOMPARE(lines, int64_t{2});  // in-domain and OOD of the other width
+    QVERIFY(report["remarks"].dump().find("of no more text") == std::string::npos);
+    for (const auto& run : fs::directory_iterator(folder("widths") / "runs")) fs::rename(run.path() / "checkpoints", run.path() / "gone");
+    fs::rename(folder("widths") / "evaluations", folder("widths") / "gone");
+    const Json without = program_.run({"-q", "--json", "study", "report", program_.path("widths")}).json();
+    QVERIFY2(without["remarks"].dump().find("of no more text, since ") != std::string::npos, without["remarks"].dump().c_str());
+    QCOMPARE(without["tables"][0]["rows"].size(), size_t{2});  // as training recorded them: none is left out
+    for (const Json& row : without["tables"][0]["rows"]) QCOMPARE(row[1]["value"], 2);
+    fs::rename(folder("widths") / "gone", folder("widths") / "evaluations");
+    for (const auto& run : fs::directory_iterator(folder("widths") / "runs")) fs::rename(run.path() / "gone", run.path() / "checkpoints");
+  }
+
+  /// Values that nobody foresaw: the next ones beyond edges, or those that are named. The study's file may be started again.
+  void aSearchIsExtended() {
+    Json file = small_study(Program::config());
+    file["axes"] = Json::array(), file["seeds"] = {1};
+    write_study("further.json", file);
+    const QString folder_name = program_.path("further");
+    const auto run = [&](const QStringList& words) { return program_.run(QStringList{"-q", "--json", "study"} + words); };
+    QCOMPARE(run({"start", program_.path("further.json"), "--out", folder_name, "--wait"}).code, 0);
+    const auto tried = [&] {
+      std::vector<double> values;
+      const Json now = status("further");
+      for (const Json& value : now["cells"][0]["tuning"]["tried"]) values.push_back(value["value"]);
+      return values;
+    };
+    QCOMPARE(tried(), (std::vector<double>{0.0001, 0.01}));
+    const auto known = run({"extend", folder_name, "--values", "0.01"});
+    QVERIFY2(is_one_error(known) && known.code == 2 && known.err.contains("among those that are tried already"), qPrintable(known.err));
+    const auto beyond = run({"extend", folder_name, "--wait"});
+    QVERIFY2(beyond.code == 0, qPrintable(beyond.err));
+    const std::vector<double> three = tried();
+    QCOMPARE(three.size(), size_t{3});
+    QCOMPARE(beyond.json()["values_added"].size(), size_t{1});
+    QVERIFY(three.front() < 0.0001 || three.back() > 0.01);
+    QCOMPARE(run({"extend", folder_name, "--rates", "0.001,0.003", "--seeds", "1", "--wait"}).code, 0);
+    QCOMPARE(tried().size(), size_t{5});
+    QCOMPARE(run({"start", program_.path("further.json"), "--out", folder_name, "--wait"}).code, 0);
+    QCOMPARE(tried().size(), size_t{5});
+    QCOMPARE(status("further")["runs"].size(), size_t{6});  // five rates, and a second seed at the best
   }
 
   /// A line for each cell at equal tokens, FLOPs and seconds, from the journals of its runs.

@@ -120,12 +120,20 @@ class StudyHostTest : public QObject {
                files_of(fs::path(host_->there("runs/widths/runs").toStdString()) / run.path().filename() / kEvaluations));
   }
 
-  void a_study_without_evaluations_has_none_to_make() {
+  /// As much text as its differences need.
+  void a_study_without_evaluations_has_some_to_make() {
     Json study = Json::parse(std::ifstream(at("widths.json")));
     study.erase("evaluations"), study.erase("branches"), study["seeds"] = {1};
     program_.write("plain.json", QByteArray::fromStdString(study.dump()));
     QCOMPARE(program_.run({"-q", "study", "start", program_.path("plain.json"), "--out", program_.path("plain"), "--wait"}).code, 0);
-    const auto refused = program_.run({"-q", "study", "evaluate", program_.path("plain")});
+    const auto made = program_.run({"-q", "--json", "study", "evaluate", program_.path("plain")});
+    QVERIFY2(made.code == 0, qPrintable(made.err));
+    QVERIFY(made.json().at("made") >= 2 && made.json().at("complete") == true);
+    for (const auto& run : fs::directory_iterator(at("plain/runs"))) fs::remove_all(run.path() / kCheckpoints);
+    const auto report = program_.run({"-q", "--json", "study", "report", program_.path("plain")});
+    QVERIFY2(report.code == 0, qPrintable(report.err));
+    QVERIFY2(report.json().at("remarks").dump().find("of no more text") == std::string::npos, report.json().at("remarks").dump().c_str());
+    const auto refused = program_.run({"-q", "study", "evaluate", program_.path("plain"), "--split", "test"});
     QVERIFY2(is_one_error(refused) && refused.code == 2 && refused.err.contains("asks for no \"evaluations\""), qPrintable(refused.err));
   }
 };

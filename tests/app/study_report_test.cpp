@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/figures/recipe.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run.h"
 #include "tests/app/program.h"
@@ -71,6 +72,8 @@ class StudyReportTest : public QObject {
             {"branches", {0.5}},
             {"evaluations", {{"split", "validation"}, {"tokens", 512}, {"paired_error", 0}}}};
   }
+
+  static std::string title_of(const std::string& recipe) { return load_recipe(find_recipe(recipe)).title; }
 
   static Json table_of(const Json& report, const std::string& id) {
     for (const Json& table : report.at("tables"))
@@ -209,6 +212,74 @@ class StudyReportTest : public QObject {
     error_is_of_the_mean_over_seeds(difference.at(6).at("value"));
     branches_are_counted(table_of(one, "cost").at("rows").at(0).at(3).at("value"));
     QCOMPARE(program_.run({"study", "report", program_.path("length"), "--length", "4096"}).code, 2);
+  }
+
+  /// The same text in other tokens: nats per token do not compare, bits per byte of the text do.
+  void tokenizersAreComparedInBitsPerByte() {
+    Json file = length_study();
+    file["axes"] = Json::array({{{"setting", "data.tokenizer"}, {"values", {"bytes", "bpe:300"}}}});
+    file["set"]["data.sequence_length"] = 32;
+    write_study("tokens.json", file);
+    const auto started = program_.run({"-q", "study", "start", program_.path("tokens.json"), "--out", program_.path("tokens"), "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    for (const QStringList& how : {QStringList{}, {"--recorded"}}) {
+      const Json report = program_.run(QStringList{"-q", "--json", "study", "report", program_.path("tokens")} + how).json();
+      QVERIFY2(report.at("remarks").dump().find("compared in bits per byte") != std::string::npos, report.at("remarks").dump().c_str());
+      const Json end = table_of(report, "end"), row = table_of(report, "differences").at("rows").at(0);
+      std::map<std::string, size_t> column;
+      for (size_t i = 0; i < end.at("header").size(); ++i) column[end["header"][i]] = i;
+      const auto at_end = [&](size_t cell, const char* name) { return end["rows"][cell][column.at(name)]["value"].get<double>(); };
+      // Of a byte model bits per byte are nats per token over ln 2, but for ends of documents.
+      const double ratio = at_end(0, "in-domain bits per byte") / at_end(0, "in-domain loss") * std::log(2.0);
+      QVERIFY2(ratio > 1 - 1e-9 && ratio < 1.1, std::to_string(ratio).c_str());
+      QCOMPARE(row.at(1).at("text"), Json("in-domain"));
+      const double expected = at_end(1, "in-domain bits per byte") - at_end(0, "in-domain bits per byte");
+      QVERIFY2(std::abs(row.at(3).at("value").get<double>() - expected) < 1e-9, row.dump().c_str());
+      QVERIFY(row.at(6).at("value").is_null());  // no sequence is the same
+      QVERIFY(table_of(report, "differences").at("notes").dump().find("in bits per byte") != std::string::npos);
+      QCOMPARE(table_of(report, "equal-loss").at("rows").size(), size_t{2});
+      QVERIFY(table_of(report, "equal-loss").at("notes").dump().find("all in bits per byte") != std::string::npos);
+    }
+  }
+
+  /// The loss at which OOD losses are equal, with and without branches, and figures by recipes.
+  void theReportSaysWhatItIsDrawnBy() {
+    Json file = length_study();
+    file["axes"] = Json::array({{{"setting", "architecture.window"}, {"values", {8, 16}}}});
+    file["set"].update({{"data.sequence_length", 32}, {"training.evaluate_every", 2}});
+    for (const bool branches : {true, false}) {
+      const QString name = branches ? "train-axis" : "middle-axis";
+      if (!branches) file.erase("branches");
+      file["report"] = {{"tables", {"end", "equal-loss"}},
+                        {"figures", {"ood-against-pretraining", "2505.18522-figure-3d", "2506.11305-figure-1"}},
+                        {"pretraining", "train"},
+                        {"window", 256}};
+      write_study(name + ".json", file);
+      const auto started = program_.run({"-q", "study", "start", program_.path(name + ".json"), "--out", program_.path(name), "--wait"});
+      QVERIFY2(started.code == 0, qPrintable(started.err));
+      const Json report = program_.run({"-q", "--json", "study", "report", program_.path(name)}).json();
+      const std::string notes = table_of(report, "equal-loss").at("notes").dump(), remarks = report.at("remarks").dump();
+      QVERIFY2(notes.find("training loss, mean over the last 256 tokens") != std::string::npos, notes.c_str());
+      QVERIFY2(remarks.find("training loss, mean over the last 256 tokens") != std::string::npos, remarks.c_str());
+      const std::string csv = read_text(folder(name) / "report" / "ood-against-pretraining.figure.csv");
+      QVERIFY2(csv.find("training loss (nats per token)") != std::string::npos, csv.c_str());
+      // A step has 256 tokens, so the last point across is the training loss of the last step.
+      const Run run(folder(name) / "runs" / "window-8_seed-1");
+      QVERIFY2(csv.find(std::to_string(run.find("train/loss")->value.back()).substr(0, 6)) != std::string::npos, csv.c_str());
+      for (const char* made : {"2505.18522-figure-3d.svg", "2505.18522-figure-3d.csv"})
+        QVERIFY2(fs::file_size(folder(name) / "report" / made) > 100, made);
+      QVERIFY2(remarks.find("The figure 2506.11305-figure-1 is not drawn: no run has recorded what panel 1") != std::string::npos,
+               remarks.c_str());
+      QVERIFY(!fs::exists(folder(name) / "report" / "2506.11305-figure-1.csv"));
+      QVERIFY(read_text(folder(name) / "report" / "report.html").find("<h2>" + title_of("2505.18522-figure-3d")) != std::string::npos);
+    }
+    file["report"]["pretraining"] = "weighted", file["report"].erase("window");
+    write_study("middle-axis.json", file);
+    QVERIFY(
+        program_.run({"-q", "study", "start", program_.path("middle-axis.json"), "--out", program_.path("middle-axis"), "--wait"}).code ==
+        0);
+    const Json report = program_.run({"-q", "--json", "study", "report", program_.path("middle-axis")}).json();
+    QVERIFY(table_of(report, "equal-loss").at("notes").dump().find("weighted by their tokens in training") != std::string::npos);
   }
 
   /// A setting that another one makes idle is no finding.
