@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/tasks/task_run.h"
+#include "kernels/engine/transfer.h"
 #include "models/training/training_step.h"
 #include "tests/analysis/trained_run.h"
 
@@ -51,6 +52,56 @@ class StepwiseScoringTest : public QObject {
       apart = std::max(apart, std::abs(found[i] + std::accumulate(whole.end() - requests[i].scored, whole.end(), 0.0)));
     }
     QVERIFY(apart > 1e-5);  // one pass reads otherwise
+  }
+
+  /// One pass is the log-softmax of a plain forward over the request alone, whatever stands beside it; token by token is what decoding says
+  /// before each token.
+  void readings_are_the_forward_and_decoding() {
+    LoadedModel loaded = load_model(run_);
+    InferenceModel& model = *loaded.model;
+    const auto V = static_cast<size_t>(loaded.rows());
+    std::vector<EncodedRequest> requests;
+    for (const char* text : {"for the moon, over the hill", "for the moon, over the hull", "int main(int argc) { return", "the cat"})
+      for (const int64_t scored : {1, 4, 6}) requests.push_back({loaded.tokenizer->encode(text), scored});
+    std::vector<size_t> all(requests.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    std::vector<double> one_pass(all.size(), NAN), stepwise(all.size(), NAN);
+    const auto into = [](std::vector<double>& found) {
+      return [&found](const std::vector<ScoredRequest>& batch) {
+        for (const ScoredRequest& s : batch) found[s.request] = s.log_likelihood;
+        return true;
+      };
+    };
+    EvaluationPass pass(
+        model.model(), model.arena(), [](Tape&) {}, 400);
+    score_requests(pass, requests, all, {.batching = Batching::equal}, into(one_pass));
+    score_stepwise(model, requests, all, false, into(stepwise));
+    const auto log_probability = [&](const double* logits, int32_t token) {
+      const double most = *std::max_element(logits, logits + V);
+      double sum = 0;
+      for (size_t v = 0; v < V; ++v) sum += std::exp(logits[v] - most);
+      return logits[token] - most - std::log(sum);
+    };
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::vector<int32_t>& text = requests[i].tokens;
+      const size_t read = text.size() - 1, first = read - static_cast<size_t>(requests[i].scored);
+      double forward = 0, decoded = 0;
+      {
+        Tape tape(model.arena(), false);
+        const Tensor tokens = model.arena().allocate({1, static_cast<int64_t>(read)}, DType::i32);
+        copy_from_host(tokens, text.data());
+        const std::vector<double> logits = to_doubles(model.model().logits(tape, tokens));
+        for (size_t t = first; t < read; ++t) forward += log_probability(logits.data() + t * V, text[t + 1]);
+      }
+      Decoder decoder(model, static_cast<int64_t>(read));
+      for (size_t t = 0; t < read; ++t) {
+        decoder.feed(std::span(text).subspan(t, 1));
+        if (t >= first) decoded += log_probability(decoder.logits().data(), text[t + 1]);
+      }
+      const double tolerance = 1e-6 * static_cast<double>(requests[i].scored);
+      QVERIFY2(std::abs(one_pass[i] - forward) <= tolerance, qPrintable(QString("%1, the forward says %2").arg(one_pass[i]).arg(forward)));
+      QVERIFY2(std::abs(stepwise[i] - decoded) <= tolerance, qPrintable(QString("%1, decoding says %2").arg(stepwise[i]).arg(decoded)));
+    }
   }
 
   /// Neither takes the other's place.

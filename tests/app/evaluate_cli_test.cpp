@@ -97,6 +97,7 @@ class EvaluateCliTest : public QObject {
     const auto text = program_.run(QStringList{"-q"} + call);
     QVERIFY2(text.code == 0 && text.out.contains("trained on 64 tokens") && text.out.contains("no document of") == false,
              qPrintable(text.err + text.out));
+    QVERIFY2(!text.out.contains("-0.0000"), qPrintable(text.out));
     const auto drawn =
         program_.run({"-q", "export", program_.path("lengths"), "--recipe", "loss-over-length", "--out", program_.path("lengths.csv")});
     QVERIFY2(drawn.code == 0, qPrintable(drawn.err));
@@ -203,6 +204,43 @@ class EvaluateCliTest : public QObject {
     const QByteArray before = program_.contents("run");
     const auto result = program_.run(QStringList{"-q", "evaluate", program_.path("run")} + arguments);
     QVERIFY2(result.code == 2 && is_one_error(result) && result.err.contains(says), qPrintable(result.err + result.out));
+    QCOMPARE(program_.contents("run"), before);
+    QVERIFY(!QDir(program_.path("run/tasks")).exists());
+  }
+
+  /// Data that lacks a field, has a label that is none, ends early or is damaged: the file is named, and the line where there are lines,
+  /// and nothing of a result is left.
+  void damaged_data_leaves_nothing_data() {
+    QTest::addColumn<QString>("file");
+    QTest::addColumn<QByteArray>("content");
+    QTest::addColumn<QString>("says");
+    const QByteArray good = R"({"question": "q", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "answerKey": "B"})"
+                            "\n";
+    QByteArray without = good, label = good;
+    without.replace(R"(, "answerKey": "B")", ""), label.replace(R"("answerKey": "B")", R"("answerKey": "E")");
+    QTest::newRow("a field is missing") << "arc-easy.jsonl" << good + good + without << "arc-easy.jsonl:3: has no field \"answerKey\"";
+    QTest::newRow("a wrong label") << "arc-easy.jsonl" << good + label << "arc-easy.jsonl:2: field \"answerKey\" is \"E\"";
+    QTest::newRow("cut in a line") << "arc-easy.jsonl" << good + good.left(40) << "arc-easy.jsonl:2:";
+    QTest::newRow("an array cut short") << "arc-easy.json"
+                                        << "[\n" + good + ",\n" + good.left(40) << "arc-easy.json:4:";
+    QFile parquet(qEnvironmentVariable("SACCADE_SOURCE_DIR") + "/tests/fixtures/parquet/arc.parquet");
+    QVERIFY(parquet.open(QIODevice::ReadOnly));
+    QByteArray damaged = parquet.readAll();
+    damaged[damaged.size() - 20] = static_cast<char>(damaged[damaged.size() - 20] ^ 0x7f);
+    QTest::newRow("damaged Parquet") << "arc-easy.parquet" << damaged << "arc-easy.parquet: ";
+    QTest::newRow("Parquet cut short") << "arc-easy.parquet" << damaged.left(damaged.size() / 2) << "arc-easy.parquet: ";
+    QTest::newRow("no gzip") << "arc-easy.jsonl.gz" << good << "arc-easy.jsonl.gz: ";
+  }
+  void damaged_data_leaves_nothing() {
+    QFETCH(QString, file);
+    QFETCH(QByteArray, content);
+    QFETCH(QString, says);
+    QDir(program_.path("damaged")).removeRecursively();
+    QDir().mkpath(program_.path("damaged"));
+    program_.write("damaged/" + file, content);
+    const QByteArray before = program_.contents("run");
+    const auto result = program_.run({"-q", "evaluate", program_.path("run"), "--task", "arc-easy", "--data", program_.path("damaged")});
+    QVERIFY2(result.code == 3 && is_one_error(result) && result.err.contains(says), qPrintable(result.err + result.out));
     QCOMPARE(program_.contents("run"), before);
     QVERIFY(!QDir(program_.path("run/tasks")).exists());
   }
