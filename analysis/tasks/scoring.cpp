@@ -243,6 +243,10 @@ bool contains_answer(const std::string& answer, const std::string& target) {
 
 bool is_answer(const std::string& answer, const std::string& target) { return trimmed(answer) == target; }
 
+double answer_is_right(const Task& task, const std::string& answer, const std::string& target) {
+  return task.metric == "exact" ? is_answer(answer, target) : contains_answer(answer, target);
+}
+
 std::vector<TaskScore> answer_scores(const Task& task, const std::vector<AnswerScore>& items) {
   std::vector<double> all;
   std::vector<std::pair<std::string, std::vector<double>>> groups;

@@ -86,6 +86,8 @@ struct AnswerScore {
 bool contains_answer(const std::string& answer, const std::string& target);
 /// Whether the answer without outer white space is the target.
 bool is_answer(const std::string& answer, const std::string& target);
+/// 1 where an answer is right by the task's metric, "contains" or "exact", else 0.
+double answer_is_right(const Task& task, const std::string& answer, const std::string& target);
 
 struct TaskScore {
   std::string metric;         ///< "acc", "acc_norm", "acc_bytes", "contains", "exact"; "acc GROUP" of a group

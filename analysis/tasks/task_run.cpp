@@ -297,7 +297,7 @@ bool score_answers(LoadedModel& loaded, const Task& task, const TaskItems& items
     const TaskItem& item = items.items[i];
     const json& found = partial.found().at(i);
     AnswerScore score{found.at("text"), item.target, 0, item.group, found.at("tokens")};
-    score.right = task.metric == "exact" ? is_answer(score.answer, item.target) : contains_answer(score.answer, item.target);
+    score.right = answer_is_right(task, score.answer, item.target);
     result.cut += found.at("cut").get<bool>();
     result.answers.push_back(std::move(score));
   }

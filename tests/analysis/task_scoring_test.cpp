@@ -1,5 +1,6 @@
 #include "analysis/tasks/scoring.h"
 
+#include <QRegularExpression>
 #include <QtTest>
 #include <cmath>
 #include <numeric>
@@ -191,6 +192,36 @@ class TaskScoringTest : public QObject {
     QCOMPARE(scores[0].value, 0.5);
     QCOMPARE(scores[1].metric, std::string("contains depth 10 %"));
     QCOMPARE(scores[2].value, 2.0 / 3);
+  }
+
+  /// What reads the value that stands behind the key, or behind the words, that the prompt ends with is right throughout; what says nothing
+  /// is never right, and what says the value of another sample neither.
+  void an_oracle_reads_every_needle() {
+    static const QRegularExpression key("special magic (?:number|uuid) for (\\S+) mentioned in the provided text is$"),
+        pass_key("\nThe pass key is (\\d+)\n");
+    const auto read = [](const QString& prompt) {
+      const auto asked = key.match(prompt);
+      if (!asked.hasMatch()) return pass_key.match(prompt).captured(1).toStdString();
+      const QRegularExpression needle(" for " + asked.captured(1) + " is: (\\S+)\\.\\s");
+      return " It is " + needle.match(prompt).captured(1).toUpper().toStdString() + ", of course.";
+    };
+    std::string essay;
+    for (int i = 0; i < 200; ++i) essay += "Sentence " + std::to_string(i) + " says nothing of it. ";
+    const auto tokenizer = make_byte_tokenizer();
+    for (const char* id : {"s-niah-1", "s-niah-2", "s-niah-3", "passkey"}) {
+      Task task = find_task(id);
+      task.length = 2048;
+      const TaskItems items = generate_task_items(task, *tokenizer, essay, {});
+      QCOMPARE(items.items.size(), std::string(id) == "passkey" ? size_t{45} : size_t{500});
+      double oracle = 0, silent = 0, other = 0;
+      for (const TaskItem& item : items.items) {
+        oracle += answer_is_right(task, read(QString::fromStdString(item.requests.front().context)), item.target);
+        silent += answer_is_right(task, "", item.target);
+        other += answer_is_right(task, items.items[&item == &items.items[0] ? 1 : 0].target, item.target);
+      }
+      QCOMPARE(oracle, static_cast<double>(items.items.size()));
+      QVERIFY(silent == 0 && other == 0);
+    }
   }
 
   void accuracy_by_characters_and_bytes() {
