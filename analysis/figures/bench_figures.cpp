@@ -24,9 +24,8 @@ bool is_time(const std::string& quantity) { return quantity == "first-token" || 
 
 std::string quantity_title(const std::string& quantity) {
   static const std::map<std::string, std::string> titles{
-      {"training-speed", "training (tokens/s)"}, {"first-token", "time to first token (s)"},
-      {"token-time", "time of a token (s)"},     {"state-bytes", "state of a sequence (bytes)"},
-      {"decoding-speed", "decoding (tokens/s)"}, {"whole-speed", "with prompts (tokens/s)"}};
+      {"training-speed", "training (tokens/s)"}, {"first-token", "first token (s)"},        {"token-time", "time of a token (s)"},
+      {"state-bytes", "state (bytes)"},          {"decoding-speed", "decoding (tokens/s)"}, {"whole-speed", "with prompts (tokens/s)"}};
   return titles.at(quantity);
 }
 

@@ -76,10 +76,12 @@ class HollowMarkers {
   }
 
  private:
-  /// Several of one architecture differ in shade, then in shape.
+  /// Several of one architecture differ in shade and in shape: rings of two shades are hard to tell apart.
   VariantLook look_of(const std::string& architecture) {
-    if (architecture.empty()) return {{110, 110, 110}, Marker::diamond};
-    return variant_look(architecture, variants_[architecture]++);
+    constexpr std::array kShapes{Marker::circle, Marker::square, Marker::triangle, Marker::diamond, Marker::wedge};
+    const size_t variant = variants_[architecture]++;
+    const Colour colour = architecture.empty() ? Colour{110, 110, 110} : variant_look(architecture, variant).colour;
+    return {colour, kShapes[variant % kShapes.size()]};
   }
 
   Figure& figure_;

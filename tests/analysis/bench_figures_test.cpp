@@ -99,7 +99,7 @@ class BenchFiguresTest : public QObject {
                   model("avey", "Avey", {prompt(64, 10, 8), {{"length", 128}, {"refusal", "too long"}, {"batches", Json::array()}}})}}})});
     const BenchFigure first = bench_figure(models, "first-token");
     QCOMPARE(first.figure.curves[0].y.values(), (std::vector<double>{0.02, 0.06}));
-    QCOMPARE(first.figure.y.title, std::string("time to first token (s)"));
+    QCOMPARE(first.figure.y.title, std::string("first token (s)"));
     QCOMPARE(first.notes, std::vector<std::string>{"Nothing of Avey at 128 tokens: too long."});
     QCOMPARE(bench_figure(models, "first-token", "tpp").figure.curves[1].y.values()[0], 2.0);  // half of the time
     QCOMPARE(bench_figure(models, "state-bytes").figure.curves[0].y.values(), (std::vector<double>{256, 512}));

@@ -108,6 +108,7 @@ class PublishedTest : public QObject {
     add_published_numbers(figure, load_published("2506.11305-table-10"), "perplexity", "training.learning_rate");
     std::set<std::string> looks;
     for (const Curve& curve : figure.curves) looks.insert(curve.label);
+    QVERIFY(figure.curves.front().marker != figure.curves.back().marker && figure.curves.front().colour != figure.curves.back().colour);
     QCOMPARE(looks,
              (std::set<std::string>{"constant, published (arXiv:2506.11305, table 10)", "cosine, published (arXiv:2506.11305, table 10)"}));
     add_published_numbers(figure, load_published("2506.11305-table-3"), "perplexity", "training.learning_rate");  // rows without a rate
