@@ -219,18 +219,7 @@ void RecipeForm::makePanels(QFormLayout& form) {
            form, tr("Fit"), {tr("none"), tr("power law"), tr("power law with a floor")},
            [this](int chosen) { panel().fit = static_cast<Fit>(chosen); }, [this] { return static_cast<int>(panel().fit); }),
        {"setting"});
-  only(line(form, tr("Task"), tr("What the tasks' names begin with: s-niah-2, mqar …; empty: all"), [this] { return &panel().task; }),
-       {"score-curve", "score-map", "score-dots", "scores"});
-  only(line(form, tr("Rows"), tr("The number up: depth, pairs, length, architecture.width …"), [this] { return &panel().rows; }),
-       {"score-map"});
-  only(line(form, tr("Published"), tr("A table of a paper, drawn hollow beside: 2506.11305-table-6 …; empty: none"),
-            [this] { return &panel().published; }),
-       {"setting", "score-dots", "scores", "table", "speed-table"});
-  QStringList benchmarks{QStringLiteral("speed-table")};
-  for (const std::string& quantity : bench_quantities()) benchmarks << QString::fromStdString(quantity);
-  only(line(form, tr("Relative to"), tr("A model whose speed is 1: transformer-pp-10m …; empty: speeds as they are"),
-            [this] { return &panel().relative; }),
-       benchmarks);
+  makeScores(form);
   for (const bool x : {true, false})
     choice(
         form, x ? tr("x scale") : tr("y scale"), {tr("linear"), tr("logarithmic"), tr("logarithmic to both sides of 0")},
@@ -243,6 +232,24 @@ void RecipeForm::makePanels(QFormLayout& form) {
            [this](int chosen) { panel().spread = static_cast<Spread>(chosen); }, [this] { return static_cast<int>(panel().spread); }),
        {"loss", "gap", "series", "length", "length-last"});
   only(number(form, tr("Smoothing"), tr(" of the x axis"), 0, 1e15, [this] { return &panel().smoothing; }), {"loss", "series"});
+}
+
+/// Which scores, and what stands beside a panel's own: numbers of papers, and what speeds are relative to.
+void RecipeForm::makeScores(QFormLayout& form) {
+  of_charts_.emplace_back(
+      line(form, tr("Task"), tr("What the tasks' names begin with: s-niah-2, mqar …; empty: all"), [this] { return &panel().task; }),
+      QStringList{"score-curve", "score-map", "score-dots", "scores"});
+  of_charts_.emplace_back(
+      line(form, tr("Rows"), tr("The number up: depth, pairs, length, architecture.width …"), [this] { return &panel().rows; }),
+      QStringList{"score-map"});
+  of_charts_.emplace_back(line(form, tr("Published"), tr("A table of a paper, drawn hollow beside: 2506.11305-table-6 …; empty: none"),
+                               [this] { return &panel().published; }),
+                          QStringList{"setting", "score-dots", "scores", "table", "speed-table"});
+  QStringList benchmarks{QStringLiteral("speed-table")};
+  for (const std::string& quantity : bench_quantities()) benchmarks << QString::fromStdString(quantity);
+  of_charts_.emplace_back(line(form, tr("Relative to"), tr("A model whose speed is 1: transformer-pp-10m …; empty: speeds as they are"),
+                               [this] { return &panel().relative; }),
+                          benchmarks);
 }
 
 QLineEdit* RecipeForm::line(QFormLayout& form, const QString& name, const QString& help, const std::function<std::string*()>& value) {
