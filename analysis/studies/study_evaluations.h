@@ -12,8 +12,8 @@ struct EndOfRun {
   int64_t step = 0;
 };
 
-/// Losses of the checkpoints at the ends of a study's runs on the split that the study names: made once, and kept in STUDY/evaluations. What
-/// a run evaluated itself when it ended (RUN/evaluations) is not made again.
+/// Losses of the checkpoints at the ends of a study's runs on the split that the study names: made once, and kept in STUDY/evaluations.
+/// What a run evaluated itself when it ended (RUN/evaluations) is not made again.
 class StudyEvaluations {
  public:
   /// Thrown instead of making another one.
