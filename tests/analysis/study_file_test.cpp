@@ -215,6 +215,8 @@ class StudyFileTest : public QObject {
     const TrainingConfig with = view_study(parse(file), {}).wanted[0].run.config.training;
     QCOMPARE(cooldown_losses(with), (std::vector<double>{3.4}));
     QCOMPARE(branch_steps(with) - branch_steps(view.wanted[0].run.config.training), int64_t{20});  // from step 80, a fifth of the whole
+    const StudyPlan plan = plan_study(view_study(parse(file), {}), {.measure = false});
+    QCOMPARE(plan.cells[0].note, std::string("branches at losses counted as the latest there can be"));
     const auto refused = [&](const Json& branch, const std::string& words) {
       file["branches"] = Json::array({branch});
       try {
