@@ -13,8 +13,7 @@ ScoreComparison compare_scores(const DrawnSet& drawn, const ScoreChoice& choice)
   for (const std::string& name : tasks_of(drawn, choice)) {
     ScoreComparison::OfTask task{name, 0, {}};
     const std::vector<ScoredGroup> groups = scored_groups(drawn, name, choice.checkpoint_mean);
-    ScoreTests tests(name);
-    const std::vector<ScoreTest> against = tests.against(groups, 0);
+    const std::vector<ScoreTest> against = score_tests(groups, 0);
     for (size_t i = 0; i < drawn.size(); ++i) {
       const Together scores = together(drawn[i], name, choice.checkpoint_mean);
       ScoreComparison::Row row{drawn[i].label, {}, 0};
@@ -22,7 +21,7 @@ ScoreComparison compare_scores(const DrawnSet& drawn, const ScoreChoice& choice)
       if (!scores.values.empty()) row.score = scores.value(), row.error = scores.standard_error(), task.chance = scores.chance;
       task.rows.push_back(std::move(row));
     }
-    task.best = tests.best(groups);
+    task.best = rank_scores(groups).best();
     comparison.tasks.push_back(std::move(task));
   }
   return comparison;

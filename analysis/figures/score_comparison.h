@@ -17,7 +17,7 @@ struct ScoreComparison {
     std::string task;
     double chance = 0;
     std::vector<Row> rows;
-    std::optional<size_t> best{};  ///< ScoreTests::best
+    std::optional<size_t> best{};  ///< rank_scores
   };
   std::vector<OfTask> tasks;
 };

@@ -282,7 +282,7 @@ PageTable score_table(const DrawnSet& drawn, const ScoreChoice& choice, const st
     std::vector<Together> scores;
     for (const DrawnRuns& group : drawn) scores.push_back(together(group, name, choice.checkpoint_mean));
     const auto scored = std::find_if(scores.begin(), scores.end(), [](const Together& t) { return !t.values.empty(); });
-    const std::optional<size_t> best = ScoreTests(name).best(scored_groups(drawn, name, choice.checkpoint_mean));
+    const std::optional<size_t> best = rank_scores(scored_groups(drawn, name, choice.checkpoint_mean)).best();
     std::vector<std::string> row{name, scored == scores.end() ? "–" : per_cent(scored->chance, kNothing)};
     for (size_t i = 0; i < scores.size(); ++i) {
       const Together& score = scores[i];

@@ -47,7 +47,7 @@ std::vector<ScoreSource> sources_of_cell(const DrawnSet& drawn, const std::strin
                                          const std::string& rows, int64_t row, int64_t column);
 
 /// A line for each task, per cent ± standard error (over seeds where there are several, else over items), and the unweighted mean where a
-/// group has all tasks. "*" marks the best where paired tests tell it from every other (ScoreTests::best); "(part)" what was scored on some
+/// group has all tasks. "*" marks the best where paired tests tell it from every other (rank_scores); "(part)" what was scored on some
 /// of the task's items. With `checkpoint_mean` the mean of the tasks is that of the checkpoints at which all tasks were scored, with its
 /// sample deviation, standard error and 95 % interval (arXiv:2506.11305, appendix L): over the checkpoints of a single run, or over seeds.
 PageTable score_table(const DrawnSet& drawn, const ScoreChoice& choice, const std::string& title);

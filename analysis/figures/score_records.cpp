@@ -5,7 +5,10 @@
 #include <limits>
 #include <map>
 
+#include "analysis/comparison/repetitions.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/tasks/scored_items.h"
+#include "kernels/engine/error.h"
 
 namespace saccade {
 namespace {
@@ -22,6 +25,16 @@ std::array<double, 2> wilson_95(double share, double error, int64_t items) {
   if (!(n > 0)) return {kNothing, kNothing};
   const double middle = (share + z2 / (2 * n)) / (1 + z2 / n), half = std::sqrt(z2 * (variance / n + z2 / (4 * n * n))) / (1 + z2 / n);
   return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
+}
+
+/// What cannot be read pairs with nothing.
+AnsweredItems answered_items(const Run& run, const std::string& task, int64_t step) {
+  try {
+    const TaskResult result = read_task_result(run.info().directory, task, step);
+    return {result.data_hash, right_of(result)};
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -107,14 +120,21 @@ std::vector<ScoredGroup> scored_groups(const DrawnSet& drawn, const std::string&
   std::vector<ScoredGroup> groups;
   for (const DrawnRuns& drawn_runs : drawn) {
     ScoredGroup& group = groups.emplace_back();
+    std::vector<const Run*> scored;
     for (const Run* run : drawn_runs.seeds) {
-      ScoredSeed seed{run, 0, {}};
       std::vector<double> values;
+      std::vector<int64_t> steps;
       for (const TaskScoreRecord* record : counted(*run, task, all_checkpoints))
-        values.push_back(main_score(*record)->value), seed.steps.push_back(record->step);
-      seed.value = mean(values);
-      if (!values.empty()) group.push_back(std::move(seed));
+        values.push_back(main_score(*record)->value), steps.push_back(record->step);
+      if (values.empty()) continue;
+      scored.push_back(run);
+      group.seeds.push_back({run->info().seed, mean(values), [run, steps, task] {
+                               std::vector<AnsweredItems> items;
+                               for (const int64_t step : steps) items.push_back(answered_items(*run, task, step));
+                               return items;
+                             }});
     }
+    group.is_independent = with_one_beginning(scored).empty();
   }
   return groups;
 }

@@ -28,7 +28,7 @@ void add_page(RecipePages& made, const std::string& name, const RunSet& runs) {
   const FigureRecipe recipe = load_recipe(find_recipe(name));
   FigurePage page;
   try {
-    page = make_page(recipe, runs);
+    page = make_page(recipe, runs, {}, tuning_by_study());
   } catch (const UsageError& error) {  // it asks for what no run has
     made.remarks.push_back("The figure " + name + " is not drawn: " + error.what() + ".");
     return;

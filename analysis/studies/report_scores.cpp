@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "analysis/studies/report_entries.h"
+#include "analysis/tasks/score_tests.h"
 
 namespace saccade {
 namespace {
-
-constexpr double kLevel = 0.05;
 
 using Seeds = std::vector<SeedScore>;
 
@@ -40,94 +39,30 @@ ReportEntry percent(const Repeated& r, std::vector<std::string> sources) {
   return {text, r.mean, std::move(sources), r};
 }
 
-struct Pair {
-  const SeedScore *own = nullptr, *other = nullptr;
-};
-std::vector<Pair> pairs_of(const Seeds& own, const Seeds& other) {
-  std::vector<Pair> pairs;
-  for (const SeedScore& a : own)
-    for (const SeedScore& b : other)
-      if (a.seed == b.seed) pairs.push_back({&a, &b});
-  return pairs;
-}
-
-/// A test of two cells, and over what it is: "3 seeds", "500 items"; empty where there is none.
-struct Tested {
-  PairedTest test;
-  std::string over;
-};
-
-/// Over the items of all pairs of runs that answered the same ones. The difference stays that of the seeds.
-Tested test_items(const std::vector<Pair>& pairs, const PairedTest& of_seeds) {
-  std::vector<double> own, other;
-  for (const Pair& pair : pairs) {
-    if (pair.own->items.empty() || pair.own->items != pair.other->items || pair.own->right.size() != pair.other->right.size())
-      return {of_seeds, ""};
-    own.insert(own.end(), pair.own->right.begin(), pair.own->right.end());
-    other.insert(other.end(), pair.other->right.begin(), pair.other->right.end());
+/// Of every cell, in the tests' form.
+std::vector<ScoredGroup> groups_of(const std::vector<Seeds>& cells) {
+  std::vector<ScoredGroup> groups;
+  for (const Seeds& seeds : cells) {
+    ScoredGroup& group = groups.emplace_back();
+    for (const SeedScore& seed : seeds)
+      group.seeds.push_back(
+          {seed.seed, seed.value, [&seed] {
+             return seed.right.empty() ? std::vector<AnsweredItems>() : std::vector{AnsweredItems{seed.items, seed.right}};
+           }});
   }
-  if (own.empty()) return {of_seeds, ""};
-  const auto is_whole = [](double right) { return right == 0 || right == 1; };
-  Tested tested{of_seeds, std::to_string(own.size()) + " items"};
-  if (std::all_of(own.begin(), own.end(), is_whole) && std::all_of(other.begin(), other.end(), is_whole)) {
-    int64_t own_alone = 0, other_alone = 0;
-    for (size_t i = 0; i < own.size(); ++i) own_alone += own[i] > other[i], other_alone += own[i] < other[i];
-    tested.test.p = mcnemar_p(own_alone, other_alone);
-  } else {
-    tested.test.p = paired_test(own, other).p;
-  }
-  return tested;
-}
-
-Tested test_of(const Seeds& own, const Seeds& other) {
-  const std::vector<Pair> pairs = pairs_of(own, other);
-  std::vector<double> a, b;
-  for (const Pair& pair : pairs) a.push_back(100 * pair.own->value), b.push_back(100 * pair.other->value);
-  PairedTest test = paired_test(a, b);
-  constexpr double kSame = 1e-9;  // rounding of equal shares
-  if (test.difference.deviation.value_or(0) > kSame) return {test, std::to_string(pairs.size()) + " seeds"};
-  test.p.reset();
-  return test_items(pairs, test);
-}
-
-/// Tests of every cell against the highest, corrected, and whether that one is best.
-struct Ranking {
-  size_t highest = 0;
-  std::vector<Tested> tests;  ///< of the cells; the highest one's, and those of cells without a score, are empty
-  bool is_told = false;
-};
-Ranking rank(const std::vector<Seeds>& cells) {
-  Ranking ranking;
-  ranking.tests.resize(cells.size());
-  double most = -1;
-  for (size_t i = 0; i < cells.size(); ++i)
-    if (!cells[i].empty() && mean(values_of(cells[i])) > most) most = mean(values_of(cells[i])), ranking.highest = i;
-  std::vector<size_t> tested;
-  std::vector<PairedTest> tests;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (i == ranking.highest || cells[i].empty()) continue;
-    ranking.tests[i] = test_of(cells[i], cells[ranking.highest]);
-    tests.push_back(ranking.tests[i].test), tested.push_back(i);
-  }
-  correct_by_holm(tests);
-  ranking.is_told = !tests.empty();
-  for (size_t k = 0; k < tested.size(); ++k) {
-    ranking.tests[tested[k]].test = tests[k];
-    ranking.is_told = ranking.is_told && tests[k].difference.mean < 0 && tests[k].p_holm.value_or(1) < kLevel;
-  }
-  return ranking;
+  return groups;
 }
 
 void add_rows(ReportTable& table, const StudyView& view, const TaskScores& scores) {
-  const Ranking ranking = rank(scores.cells);
+  const ScoreRanking ranking = rank_scores(groups_of(scores.cells));
   const auto p = [](const std::optional<double>& v) { return ReportEntry{v ? format("%.3g", *v) : "–", v.value_or(std::nan("")), {}}; };
   for (size_t i = 0; i < scores.cells.size(); ++i) {
     const Seeds& seeds = scores.cells[i];
-    const Tested& tested = ranking.tests[i];
+    const ScoreTest tested = ranking.highest ? ranking.tests[i] : ScoreTest{};
     const std::vector<std::string> sources = sources_of(seeds, scores.task);
-    const double error = error_of(seeds), difference = tested.test.difference.count > 0 ? tested.test.difference.mean : std::nan("");
+    const double error = error_of(seeds), difference = tested.test.difference.count > 0 ? 100 * tested.test.difference.mean : std::nan("");
     ReportEntry items = count(scores.items);
-    if (scores.partial) items.text += " of more";
+    if (scores.partial) items.text += ", not all";
     table.rows.push_back({words(view.cells[i].name),
                           words(scores.task),
                           words(scores.metric),
@@ -140,7 +75,7 @@ void add_rows(ReportTable& table, const StudyView& view, const TaskScores& score
                           p(tested.test.p),
                           p(tested.test.p_holm),
                           words(tested.over),
-                          words(i == ranking.highest && ranking.is_told ? "best" : "")});
+                          words(ranking.best() == i ? "best" : "")});
   }
 }
 

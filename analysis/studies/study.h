@@ -47,6 +47,7 @@ struct StudyBranch {
   enum class At { step, tokens, loss };
   At at = At::step;
   double value = 0;  ///< a step or, below 1, a share of all; tokens trained on; a validation loss, nats per token
+  bool operator==(const StudyBranch&) const = default;
 };
 
 /// What reports evaluate besides what the runs recorded.

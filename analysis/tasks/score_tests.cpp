@@ -1,11 +1,7 @@
 #include "analysis/tasks/score_tests.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "analysis/comparison/repetitions.h"
-#include "analysis/tasks/scored_items.h"
-#include "kernels/engine/error.h"
+#include <map>
 
 namespace saccade {
 namespace {
@@ -14,67 +10,41 @@ constexpr double kLevel = 0.05;
 
 double mean_of(const ScoredGroup& group) {
   std::vector<double> values;
-  for (const ScoredSeed& seed : group) values.push_back(seed.value);
+  for (const ScoredSeed& seed : group.seeds) values.push_back(seed.value);
   return mean(values);
 }
 
-/// Those of a group that are of one of these seeds; all where there is none.
-std::vector<const ScoredSeed*> of_seeds(const ScoredGroup& group, const std::map<int64_t, double>& seeds) {
-  std::vector<const ScoredSeed*> some;
-  for (const ScoredSeed& each : group)
-    if (seeds.empty() || seeds.contains(each.run->info().seed)) some.push_back(&each);
-  return some;
-}
-
+/// A seed that stands twice counts once, by its mean.
 std::map<int64_t, double> values_by_seed(const ScoredGroup& group) {
-  std::vector<const Run*> runs;
-  for (const ScoredSeed& seed : group) runs.push_back(seed.run);
-  return by_seed(runs, [&](const Run& run) {
-    return std::find_if(group.begin(), group.end(), [&](const ScoredSeed& seed) { return seed.run == &run; })->value;
-  });
+  std::map<int64_t, std::vector<double>> values;
+  for (const ScoredSeed& seed : group.seeds) values[seed.seed].push_back(seed.value);
+  std::map<int64_t, double> means;
+  for (const auto& [seed, each] : values) means[seed] = mean(each);
+  return means;
 }
 
-bool is_independent(const ScoredGroup& group) {
-  std::vector<const Run*> runs;
-  for (const ScoredSeed& seed : group) runs.push_back(seed.run);
-  return with_one_beginning(runs).empty();
-}
-
-}  // namespace
-
-/// What cannot be read pairs with nothing.
-const ScoreTests::Items& ScoreTests::items_of(const Run& run, int64_t step) {
-  const auto [at, fresh] = items_.try_emplace({run.info().directory.string(), step});
-  if (!fresh) return at->second;
-  try {
-    const TaskResult result = read_task_result(run.info().directory, task_, step);
-    at->second = {result.data_hash, right_of(result)};
-  } catch (const Error&) {
-  }
-  return at->second;
-}
-
-/// The mean over seeds and checkpoints of the items that all of them answered; nothing where these are not the same.
-std::optional<ScoreTests::Items> ScoreTests::items_of(const std::vector<const ScoredSeed*>& seeds) {
-  std::vector<const Items*> all;
-  for (const ScoredSeed* seed : seeds)
-    for (const int64_t step : seed->steps) all.push_back(&items_of(*seed->run, step));
+/// The mean of the items that all of these seeds answered at all checkpoints, of all seeds where none is named; nothing where the items
+/// are not the same.
+std::optional<AnsweredItems> items_of(const ScoredGroup& group, const std::map<int64_t, double>& seeds) {
+  std::vector<AnsweredItems> all;
+  for (const ScoredSeed& seed : group.seeds)
+    if (seed.items && (seeds.empty() || seeds.contains(seed.seed)))
+      for (AnsweredItems& items : seed.items()) all.push_back(std::move(items));
   if (all.empty()) return {};
-  Items together = *all.front();
-  for (const Items* items : all) {
-    if (items->hash.empty() || items->hash != together.hash) return {};
-    together.right.resize(std::min(together.right.size(), items->right.size()));
+  AnsweredItems together = all.front();
+  for (const AnsweredItems& items : all) {
+    if (items.hash.empty() || items.hash != together.hash) return {};
+    together.right.resize(std::min(together.right.size(), items.right.size()));
   }
   for (size_t i = 0; i < together.right.size(); ++i) {
     double sum = 0;
-    for (const Items* items : all) sum += items->right[i];
+    for (const AnsweredItems& items : all) sum += items.right[i];
     together.right[i] = sum / static_cast<double>(all.size());
   }
   return together;
 }
 
-void ScoreTests::test_items(ScoreTest& result, const std::vector<const ScoredSeed*>& own, const std::vector<const ScoredSeed*>& other) {
-  std::optional<Items> a = items_of(own), b = items_of(other);
+void test_items(ScoreTest& result, std::optional<AnsweredItems> a, std::optional<AnsweredItems> b) {
   if (!a || !b || a->hash != b->hash) return;
   const size_t count = std::min(a->right.size(), b->right.size());  // fewer of the same, where one was scored on some (--limit)
   if (count == 0) return;
@@ -90,9 +60,11 @@ void ScoreTests::test_items(ScoreTest& result, const std::vector<const ScoredSee
   if (result.test.p) result.over = std::to_string(count) + " items";
 }
 
-ScoreTest ScoreTests::test(const ScoredGroup& own, const ScoredGroup& other) {
+}  // namespace
+
+ScoreTest score_test(const ScoredGroup& own, const ScoredGroup& other) {
   ScoreTest result;
-  if (own.empty() || other.empty()) return result;
+  if (own.seeds.empty() || other.seeds.empty()) return result;
   const std::map<int64_t, double> a = values_by_seed(own), b = values_by_seed(other);
   std::map<int64_t, double> common;
   std::vector<double> first, second;
@@ -100,40 +72,41 @@ ScoreTest ScoreTests::test(const ScoredGroup& own, const ScoredGroup& other) {
     if (const auto at = b.find(seed); at != b.end()) common[seed] = 0, first.push_back(value), second.push_back(at->second);
   result.test = paired_test(first, second);
   if (common.empty()) result.test.difference.mean = mean_of(own) - mean_of(other);
-  constexpr double kSame = 1e-9;  // rounding of equal shares: so alike, seeds tell nothing
-  if (result.test.difference.deviation.value_or(0) > kSame && is_independent(own) && is_independent(other)) {
+  constexpr double kSame = 1e-9;  // rounding of equal shares
+  if (result.test.difference.deviation.value_or(0) > kSame && own.is_independent && other.is_independent) {
     result.over = std::to_string(common.size()) + " seeds";
     return result;
   }
   result.test.p.reset(), result.test.more.reset();
   result.test.difference.deviation.reset(), result.test.difference.half_95.reset();
-  test_items(result, of_seeds(own, common), of_seeds(other, common));
+  test_items(result, items_of(own, common), items_of(other, common));
   return result;
 }
 
-std::vector<ScoreTest> ScoreTests::against(const std::vector<ScoredGroup>& groups, size_t first) {
+std::vector<ScoreTest> score_tests(const std::vector<ScoredGroup>& groups, size_t first) {
   std::vector<ScoreTest> results(groups.size());
   std::vector<PairedTest> tests(groups.size());
   for (size_t i = 0; i < groups.size(); ++i)
-    if (i != first) results[i] = test(groups[i], groups[first]), tests[i] = results[i].test;
+    if (i != first) results[i] = score_test(groups[i], groups[first]), tests[i] = results[i].test;
   correct_by_holm(tests);
   for (size_t i = 0; i < groups.size(); ++i) results[i].test = tests[i];
   return results;
 }
 
-std::optional<size_t> ScoreTests::best(const std::vector<ScoredGroup>& groups) {
-  std::optional<size_t> highest;
+ScoreRanking rank_scores(const std::vector<ScoredGroup>& groups) {
+  ScoreRanking ranking;
   for (size_t i = 0; i < groups.size(); ++i)
-    if (!groups[i].empty() && (!highest || mean_of(groups[i]) > mean_of(groups[*highest]))) highest = i;
-  if (!highest) return {};
-  const std::vector<ScoreTest> tests = against(groups, *highest);
-  size_t others = 0;
+    if (!groups[i].seeds.empty() && (!ranking.highest || mean_of(groups[i]) > mean_of(groups[*ranking.highest]))) ranking.highest = i;
+  if (!ranking.highest) return ranking;
+  ranking.tests = score_tests(groups, *ranking.highest);
+  size_t others = 0, below = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (i == *highest || groups[i].empty()) continue;
-    ++others;
-    if (!(tests[i].test.difference.mean < 0) || tests[i].test.p_holm.value_or(1) >= kLevel) return {};
+    if (i == *ranking.highest || groups[i].seeds.empty()) continue;
+    const PairedTest& test = ranking.tests[i].test;
+    ++others, below += test.difference.mean < 0 && test.p_holm.value_or(1) < kLevel;
   }
-  return others > 0 ? highest : std::nullopt;
+  ranking.is_told = others > 0 && below == others;
+  return ranking;
 }
 
 }  // namespace saccade

@@ -1,21 +1,32 @@
 #pragma once
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/comparison/statistics.h"
-#include "analysis/runs/run.h"
 
 namespace saccade {
 
-/// A run's score on a task: a share from 0 to 1, the mean over its checkpoints at `steps`.
-struct ScoredSeed {
-  const Run* run = nullptr;
-  double value = 0;
-  std::vector<int64_t> steps;
+/// What a run answered of a task's items, each from 0 to 1: right or wrong, or right in part.
+struct AnsweredItems {
+  std::string hash;  ///< the items of two runs are the same, in their order, where it is; empty: they cannot be read
+  std::vector<double> right;
 };
-using ScoredGroup = std::vector<ScoredSeed>;  ///< seeds of one setting; empty: not scored
+
+/// A run's score on a task.
+struct ScoredSeed {
+  int64_t seed = 0;
+  double value = 0;  ///< a share from 0 to 1, mean over the checkpoints
+  std::function<std::vector<AnsweredItems>()>
+      items;  ///< of each checkpoint; asked for where seeds do not decide, and empty of several tasks
+};
+
+/// Runs of one setting.
+struct ScoredGroup {
+  std::vector<ScoredSeed> seeds;  ///< empty: not scored
+  bool is_independent = true;     ///< no two share their beginning
+};
 
 /// A paired test of two groups on a task, and over what it was made: "3 seeds", "500 items"; empty where there is none.
 struct ScoreTest {
@@ -23,32 +34,22 @@ struct ScoreTest {
   std::string over;
 };
 
-/// Tests of groups on one task. Paired t over the seeds that both have, two or more; else over the items that both were scored on:
-/// McNemar's exact test where each is right or wrong, a paired t test where it can be right in part (symbols, means over checkpoints or
-/// seeds). Items are read from the runs' results when they are needed, and once.
-class ScoreTests {
- public:
-  explicit ScoreTests(std::string task) : task_(std::move(task)) {}
+/// Paired t over the seeds that both have, where there are two or more that do not differ all by the same, which says nothing of how they
+/// vary; else over the items that both answered, mean over seeds and checkpoints: McNemar's exact test where each is right or wrong, a
+/// paired t test where one is right in part. own − other, not corrected.
+ScoreTest score_test(const ScoredGroup& own, const ScoredGroup& other);
 
-  /// own − other, not corrected.
-  ScoreTest test(const ScoredGroup& own, const ScoredGroup& other);
-  /// Of every group against the one at `first`, corrected for one another (Holm); that one's, and those of groups without scores, are
-  /// empty.
-  std::vector<ScoreTest> against(const std::vector<ScoredGroup>& groups, size_t first);
-  /// The group of the highest share, where tests tell it from each other one: below it with p < 0.05 after Holm's correction.
-  std::optional<size_t> best(const std::vector<ScoredGroup>& groups);
+/// Of every group against the one at `first`, corrected for one another (Holm); that one's, and those of groups without scores, are empty.
+std::vector<ScoreTest> score_tests(const std::vector<ScoredGroup>& groups, size_t first);
 
- private:
-  struct Items {
-    std::string hash;  ///< the items of two runs are the same, in their order, where it is
-    std::vector<double> right;
-  };
-  const Items& items_of(const Run& run, int64_t step);
-  std::optional<Items> items_of(const std::vector<const ScoredSeed*>& seeds);
-  void test_items(ScoreTest& result, const std::vector<const ScoredSeed*>& own, const std::vector<const ScoredSeed*>& other);
+/// The group of the highest mean share, and the tests of the others against it.
+struct ScoreRanking {
+  std::optional<size_t> highest;
+  std::vector<ScoreTest> tests;
+  bool is_told = false;  ///< each other group that was scored is below it with p < 0.05 after Holm's correction
 
-  std::string task_;
-  std::map<std::pair<std::string, int64_t>, Items> items_;  ///< by directory and step; without a hash where they cannot be read
+  std::optional<size_t> best() const { return is_told ? highest : std::nullopt; }
 };
+ScoreRanking rank_scores(const std::vector<ScoredGroup>& groups);
 
 }  // namespace saccade

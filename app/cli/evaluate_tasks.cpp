@@ -58,7 +58,7 @@ std::vector<std::string> row_of(const TaskResult& r) {
           number(100 * score.value, 2),
           number(100 * score.standard_error, 2),
           number(100 * r.chance, 2),
-          std::to_string(score.items) + (r.partial ? " of more" : ""),
+          std::to_string(score.items) + (r.partial ? ", not all" : ""),
           std::to_string(r.shots),
           std::to_string(r.cut)};
 }

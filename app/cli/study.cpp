@@ -377,7 +377,7 @@ std::vector<fs::path> write_figures(const fs::path& directory) {
   const OpenedRuns runs = open_runs({(directory / "runs").string()});
   for (const fs::path& file : recipes) {
     const FigureRecipe recipe = load_recipe(file);
-    const FigurePage page = make_page(recipe, runs.pointers());
+    const FigurePage page = make_page(recipe, runs.pointers(), {}, tuning_by_study());
     for (const std::string& format : recipe.formats) {
       const bool picture = format == "pdf" || format == "svg" || format == "png";
       if (picture && page.panels.empty()) continue;

@@ -76,11 +76,13 @@ class SweepViewTest : public QObject {
     sweep["axes"] = {{{"setting", "architecture.layers"}, {"kind", "values"}, {"values", "1, 2"}}};
     QVERIFY(!study_file(sweep, Json::object(), fields()).contains("equal") &&
             !study_file(sweep, Json::object(), fields()).contains("branches"));
-    sweep.update({{"equal", "parameters"}, {"equal_by", "architecture.width, architecture.heads"}, {"branches", "0.5, 8"}});
+    sweep.update(
+        {{"equal", "parameters"}, {"equal_by", "architecture.width, architecture.heads"}, {"branches", "0.5, 8, 4096 tokens, 3.4 nats"}});
     Study study = parse_study(study_file(sweep, Json::object(), fields()).dump(), "test", "sweep");
     QVERIFY(study.equal && study.equal->what == StudyEqual::What::parameters);
     QCOMPARE(study.equal->by, (std::vector<std::string>{"architecture.width", "architecture.heads"}));
-    QCOMPARE(study.branches, (std::vector<double>{0.5, 8}));
+    using At = StudyBranch::At;
+    QVERIFY((study.branches == std::vector<StudyBranch>{{At::step, 0.5}, {At::step, 8}, {At::tokens, 4096}, {At::loss, 3.4}}));
     sweep["equal"] = "tokens";  // by steps: the settings of before are not asked
     study = parse_study(study_file(sweep, Json::object(), fields()).dump(), "test", "sweep");
     QVERIFY(study.equal && study.equal->what == StudyEqual::What::tokens);

@@ -97,14 +97,6 @@ std::vector<ComparisonTable::Column> ComparisonTable::columnsAtEqualLoss() {
 }
 
 void ComparisonTable::setComparison(const Comparison& comparison, const std::vector<double>& entropies) {
-  const auto optional = [](const std::optional<double>& value) { return value.value_or(NAN); };
-  const auto add = [this](size_t row, const std::vector<Cell>& cells) {
-    rows_[row].cells.insert(rows_[row].cells.end(), cells.begin(), cells.end());
-  };
-  const auto more_column = [this](Column column) {
-    more_columns_.push_back(static_cast<int>(columns_.size()));
-    columns_.push_back(std::move(column));
-  };
   beginResetModel();
   rows_.clear();
   more_columns_.clear();
@@ -112,97 +104,110 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
   for (const ComparisonRow& row : comparison.rows) {
     rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
   }
-  if (kind_ == Kind::at_equal_loss) {
-    columns_ = columnsAtEqualLoss();
-    more_columns_ = {3, 5, 8, 9, 10};
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      const ComparisonRow& row = comparison.rows[i];
-      const ComparedLoss& ood = row.ood_at_equal;
-      add(i, {{loss(ood.mean), optional(ood.mean)}});
-      add(i, cellsOfSeeds(ood));
-      add(i, cellsOfDifference(ood, i == 0));
-      add(i, {{QString::number(row.seeds.size()), static_cast<double>(row.seeds.size())},
-              to_tell_apart(ood.test),
-              {word(read_from(row)), NAN},
-              {word(short_words(row.tuning)), NAN}});
-      if (ood.test) rows_[i].more_seeds = ood.test->more;
-    }
-  } else {
-    columns_ = {{tr("architecture"), {}},
-                {tr("ID (nats)"), tr("In-domain validation loss at the end; not of damaged runs")},
-                {tr("OOD (nats)"), tr("Mean OOD loss at the end")},
-                {tr("parameters"), {}},
-                {tr("tokens/s"), tr("Trained tokens by seconds of training, over the whole run; mean of seeds")}};
-    if (!comparison.rows.empty())
-      for (const auto& [domain, value] : comparison.rows.front().domains)
-        columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
-    const size_t domains_end = columns_.size();
-    const bool over_seeds =
-        std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_at_end.half_95; });
-    for (const auto& [name, inside] : {std::pair(tr("ID"), true), std::pair(tr("OOD"), false)}) {
-      more_column({tr("%1 ± text").arg(name), tr("Standard error of this loss over the text that was evaluated; not over seeds")});
-      if (!over_seeds) continue;
-      for (Column& column : columnsOfSeeds()) more_column({name + QLatin1Char(' ') + column.name, column.help});
-      if (inside) continue;
-      for (Column& column : columnsOfDifference()) more_column({name + QLatin1Char(' ') + column.name, column.help});
-    }
-    const bool has_more = entropies.size() == rows_.size();
-    if (has_more)
-      for (Column& column :
-           std::vector<Column>{{tr("gap"), tr("OOD loss minus in-domain loss at the end, nats")},
-                               {tr("entropy"), tr("Normalised entropy of reads at the end, mean of the layers; 1: evenly spread")},
-                               {tr("cache / state"),
-                                tr("Bytes that decoding keeps per token of context: cache, or recurrent state over the sequence length")},
-                               {tr("peak memory"),
-                                tr("The most that a run's tensors took on its device; of runs on the CPU, marked “process”, what the whole "
-                                   "process had resident. A dash: not recorded")},
-                               {tr("tokens"), tr("Trained on")},
-                               {tr("FLOPs"), tr("Of training")}})
-        more_column(std::move(column));
-    const bool paired = std::any_of(comparison.rows.begin(), comparison.rows.end(), [](const ComparisonRow& r) { return r.ood_paired; });
-    if (paired)
-      columns_.push_back(
-          {tr("OOD on the same text"), tr("OOD loss at the end minus that of the baseline, else of the run selected in the list, "
-                                          "else of the first, and its standard error over the sequences that all were "
-                                          "evaluated on when they had ended; seeds may differ by more")});
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      const ComparisonRow& row = comparison.rows[i];
-      const auto parameters = static_cast<double>(row.parameters);
-      for (Cell& cell : std::vector<Cell>{{loss(row.id_at_end.mean), optional(row.id_at_end.mean)},
-                                          {loss(row.ood_at_end.mean), optional(row.ood_at_end.mean)},
-                                          {positive(parameters), parameters},
-                                          {positive(row.tokens_per_second), row.tokens_per_second}})
-        rows_[i].cells.push_back(std::move(cell));
-      for (size_t column = 5; column < domains_end; ++column) {
-        double of_domain = NAN;
-        for (const auto& [domain, value] : row.domains)
-          if (QString::fromStdString(domain) == columns_[column].name) of_domain = value;
-        rows_[i].cells.push_back({loss(of_domain), of_domain});
-      }
-      for (const ComparedLoss* end : {&row.id_at_end, &row.ood_at_end}) {
-        add(i, {number(end->text_error)});
-        if (!over_seeds) continue;
-        add(i, cellsOfSeeds(*end));
-        if (end == &row.ood_at_end) add(i, cellsOfDifference(*end, i == 0));
-      }
-      if (has_more) {
-        const double gap = optional(row.ood_at_end.mean) - optional(row.id_at_end.mean);
-        for (Cell& cell : std::vector<Cell>{{loss(gap), gap},
-                                            {loss(entropies[i]), entropies[i]},
-                                            {row.state_bytes > 0 ? formatBytes(row.state_bytes) : kNone, row.state_bytes},
-                                            {memory(row), row.memory_bytes},
-                                            {positive(row.tokens), row.tokens},
-                                            {positive(row.flops), row.flops}})
-          rows_[i].cells.push_back(std::move(cell));
-      }
-      if (!paired) continue;
-      const LossAndError d = row.ood_paired.value_or(LossAndError{});
-      rows_[i].cells.push_back(
-          {std::isnan(d.loss) ? kNone : tr("%1 ± %2").arg(signed_loss(d.loss), QString::number(d.error, 'f', 3)), d.loss});
-    }
-  }
+  if (kind_ == Kind::at_equal_loss)
+    setEqualLoss(comparison);
+  else
+    setEnds(comparison, entropies);
   arrange();
   endResetModel();
+}
+
+void ComparisonTable::addCells(size_t row, const std::vector<Cell>& cells) {
+  rows_[row].cells.insert(rows_[row].cells.end(), cells.begin(), cells.end());
+}
+
+void ComparisonTable::addMoreColumn(Column column) {
+  more_columns_.push_back(static_cast<int>(columns_.size()));
+  columns_.push_back(std::move(column));
+}
+
+void ComparisonTable::setEqualLoss(const Comparison& comparison) {
+  columns_ = columnsAtEqualLoss();
+  more_columns_ = {3, 5, 8, 9, 10};
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const ComparisonRow& row = comparison.rows[i];
+    const ComparedLoss& ood = row.ood_at_equal;
+    addCells(i, {{loss(ood.mean), ood.mean.value_or(NAN)}});
+    addCells(i, cellsOfSeeds(ood));
+    addCells(i, cellsOfDifference(ood, i == 0));
+    addCells(i, {{QString::number(row.seeds.size()), static_cast<double>(row.seeds.size())},
+                 to_tell_apart(ood.test),
+                 {word(read_from(row)), NAN},
+                 {word(short_words(row.tuning)), NAN}});
+    if (ood.test) rows_[i].more_seeds = ood.test->more;
+  }
+}
+
+void ComparisonTable::addColumnsOfEnds(const Comparison& comparison, const EndColumns& shown) {
+  columns_ = {{tr("architecture"), {}},
+              {tr("ID (nats)"), tr("In-domain validation loss at the end; not of damaged runs")},
+              {tr("OOD (nats)"), tr("Mean OOD loss at the end")},
+              {tr("parameters"), {}},
+              {tr("tokens/s"), tr("Trained tokens by seconds of training, over the whole run; mean of seeds")}};
+  if (!comparison.rows.empty())
+    for (const auto& [domain, value] : comparison.rows.front().domains)
+      columns_.push_back({QString::fromStdString(domain), tr("OOD loss on this domain at the end, nats")});
+  for (const auto& [name, inside] : {std::pair(tr("ID"), true), std::pair(tr("OOD"), false)}) {
+    addMoreColumn({tr("%1 ± text").arg(name), tr("Standard error of this loss over the text that was evaluated; not over seeds")});
+    if (!shown.over_seeds) continue;
+    for (Column& column : columnsOfSeeds()) addMoreColumn({name + QLatin1Char(' ') + column.name, column.help});
+    if (inside) continue;
+    for (Column& column : columnsOfDifference()) addMoreColumn({name + QLatin1Char(' ') + column.name, column.help});
+  }
+  if (shown.costs)
+    for (Column& column :
+         std::vector<Column>{{tr("gap"), tr("OOD loss minus in-domain loss at the end, nats")},
+                             {tr("entropy"), tr("Normalised entropy of reads at the end, mean of the layers; 1: evenly spread")},
+                             {tr("cache / state"),
+                              tr("Bytes that decoding keeps per token of context: cache, or recurrent state over the sequence length")},
+                             {tr("peak memory"),
+                              tr("The most that a run's tensors took on its device; of runs on the CPU, marked “process”, what the whole "
+                                 "process had resident. A dash: not recorded")},
+                             {tr("tokens"), tr("Trained on")},
+                             {tr("FLOPs"), tr("Of training")}})
+      addMoreColumn(std::move(column));
+  if (shown.paired)
+    columns_.push_back(
+        {tr("OOD on the same text"), tr("OOD loss at the end minus that of the baseline, else of the run selected in the list, "
+                                        "else of the first, and its standard error over the sequences that all were "
+                                        "evaluated on when they had ended; seeds may differ by more")});
+}
+
+void ComparisonTable::setEnds(const Comparison& comparison, const std::vector<double>& entropies) {
+  const auto any = [&](auto has) { return std::any_of(comparison.rows.begin(), comparison.rows.end(), has); };
+  const EndColumns shown{any([](const ComparisonRow& r) { return r.ood_at_end.half_95.has_value(); }), entropies.size() == rows_.size(),
+                         any([](const ComparisonRow& r) { return r.ood_paired.has_value(); })};
+  addColumnsOfEnds(comparison, shown);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    const ComparisonRow& row = comparison.rows[i];
+    const double id = row.id_at_end.mean.value_or(NAN), ood = row.ood_at_end.mean.value_or(NAN);
+    const auto parameters = static_cast<double>(row.parameters);
+    addCells(i, {{loss(row.id_at_end.mean), id},
+                 {loss(row.ood_at_end.mean), ood},
+                 {positive(parameters), parameters},
+                 {positive(row.tokens_per_second), row.tokens_per_second}});
+    for (const auto& [domain, first] : comparison.rows.front().domains) {
+      const auto own = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& each) { return each.first == domain; });
+      const double of_domain = own == row.domains.end() ? NAN : own->second;
+      addCells(i, {{loss(of_domain), of_domain}});
+    }
+    for (const ComparedLoss* end : {&row.id_at_end, &row.ood_at_end}) {
+      addCells(i, {number(end->text_error)});
+      if (!shown.over_seeds) continue;
+      addCells(i, cellsOfSeeds(*end));
+      if (end == &row.ood_at_end) addCells(i, cellsOfDifference(*end, i == 0));
+    }
+    if (shown.costs)
+      addCells(i, {{loss(ood - id), ood - id},
+                   {loss(entropies[i]), entropies[i]},
+                   {row.state_bytes > 0 ? formatBytes(row.state_bytes) : kNone, row.state_bytes},
+                   {memory(row), row.memory_bytes},
+                   {positive(row.tokens), row.tokens},
+                   {positive(row.flops), row.flops}});
+    if (!shown.paired) continue;
+    const LossAndError d = row.ood_paired.value_or(LossAndError{});
+    addCells(i, {{std::isnan(d.loss) ? kNone : tr("%1 ± %2").arg(signed_loss(d.loss), QString::number(d.error, 'f', 3)), d.loss}});
+  }
 }
 
 std::optional<int64_t> ComparisonTable::seedsToTellApart(int row) const { return shown(row).more_seeds; }

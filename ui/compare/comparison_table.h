@@ -54,6 +54,15 @@ class ComparisonTable : public QAbstractTableModel {
   static Cell half_95_of(const std::optional<PairedTest>& test);
   static std::vector<Column> columnsOfSeeds(), columnsOfDifference();
   static std::vector<Cell> cellsOfSeeds(const ComparedLoss&loss), cellsOfDifference(const ComparedLoss&loss, bool first);
+  /// What a table of ends has beside losses.
+  struct EndColumns {
+    bool over_seeds, costs, paired;  ///< intervals and tests; gap, entropy and what runs took; differences on the same text
+  };
+  void setEqualLoss(const Comparison& comparison);
+  void setEnds(const Comparison& comparison, const std::vector<double>& entropies);
+  void addColumnsOfEnds(const Comparison& comparison, const EndColumns& shown);
+  void addMoreColumn(Column column);
+  void addCells(size_t row, const std::vector<Cell>& cells);
   void arrange();
   const Row& shown(int row) const { return rows_[shown_[static_cast<size_t>(row)]]; }
 

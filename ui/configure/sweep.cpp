@@ -41,6 +41,24 @@ double number_at(const Json& axis, const char* key, const std::string& pointer) 
   return value;
 }
 
+/// "0.5, 800, 2000000 tokens, 3.4 nats" as a study file has them: shares or steps, tokens trained on, validation losses.
+Json branches_of(const std::string& text) {
+  Json branches = Json::array();
+  for (const Json& part : list_of(text, true)) {
+    const std::string words = part.is_string() ? part.get<std::string>() : std::string();
+    const auto end = words.find(' ');
+    const Json number = value_of(words.substr(0, end));
+    const std::string unit = end == std::string::npos ? "" : trimmed(words.substr(end));
+    if (number.is_number() && unit == "tokens")
+      branches.push_back({{"tokens", number}});
+    else if (number.is_number() && unit == "nats")
+      branches.push_back({{"loss", number}});
+    else
+      branches.push_back(part);  // a number, or what the study file's reader refuses with its place
+  }
+  return branches;
+}
+
 /// Without the digits that only the arithmetic made.
 double short_number(double value) { return std::round(value * 1e9) / 1e9; }
 
@@ -162,7 +180,7 @@ Json study_file(const Json& sweep, const Json& base, const std::vector<FormField
     file["equal"] = {{"what", what}};
     if (equal_by_settings(what)) file["equal"]["by"] = list_of(sweep.value("equal_by", ""), true);
   }
-  if (const Json branches = list_of(sweep.value("branches", ""), true); !branches.empty()) file["branches"] = branches;
+  if (const Json branches = branches_of(sweep.value("branches", "")); !branches.empty()) file["branches"] = branches;
   return file;
 }
 

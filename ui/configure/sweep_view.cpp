@@ -69,7 +69,7 @@ SweepView::SweepView(Session& session, QWidget* parent)
       tuning_(new AxisEditor(tr("Tuning"), false, this)),
       equal_(new QComboBox(this)),
       equal_by_(line(tr("Settings that make runs equal"), tr("architecture.width"), this)),
-      branches_(line(tr("Cooldown branches"), tr("none; 0.5, 0.8 of all steps, or steps"), this)),
+      branches_(line(tr("Cooldown branches"), tr("none; 0.5 of all steps, 800, 2000000 tokens, 3.4 nats"), this)),
       problem_(new ProblemLabel(this)),
       start_(new StudyStart(session, this)) {
   auto* content = new QWidget(this);
@@ -158,7 +158,8 @@ QWidget* SweepView::makeRules() {
   calm_wheel(equal_);
   equal_by_->setToolTip(tr("Integer settings of the architecture, coarse to fine, with commas between."));
   branches_->setToolTip(
-      tr("Where cooldown branches begin, so that losses are compared at the ends of cooldowns. The schedule is then wsd."));
+      tr("Where cooldown branches begin, so that losses are compared at the ends of cooldowns: shares of all steps, steps, tokens trained "
+         "on, or the validation loss that begins one. The schedule is then wsd."));
   connect(equal_, &QComboBox::activated, this, &SweepView::follow);
   auto* box = new QWidget(this);
   auto* rows = new QFormLayout(box);
