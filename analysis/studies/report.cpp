@@ -605,6 +605,7 @@ bool is_same_config(const StudyView& view, size_t a, size_t b) {
 
 std::vector<std::string> remarks_of(const StudyView& view, const Cells& cells, const std::vector<LikeCells>& groups) {
   std::vector<std::string> remarks;
+  for (const std::string& problem : view.problems) remarks.push_back("Left out, for it cannot be read: " + problem + ".");
   if (!view.complete()) remarks.push_back("The study is not complete: runs are missing from these numbers.");
   std::vector<const CellNumbers*> untuned, edge;
   bool mid_schedule = false, one_seed = false;

@@ -232,14 +232,15 @@ WrittenReport write_report(const StudyReport& report, const fs::path& folder,
     writer.write(figure.id + ".figure.csv", to_csv(figure));
     pictures.push_back(draw ? writer.picture(figure.id + ".svg", [&](const fs::path& file) { draw(figure, file); }) : nothing);
   }
-  for (const auto& [page, formats] : report.pages) {
-    writer.write(page.id + ".csv", to_csv(page));
+  for (const ReportPage& made : report.pages) {
+    const FigurePage& drawn_page = made.page;
+    writer.write(drawn_page.id + ".csv", to_csv(drawn_page));
     const auto drawn = [&](const std::string& format) {
-      return writer.picture(page.id + "." + format, [&](const fs::path& file) { draw_page(page, file); });
+      return writer.picture(drawn_page.id + "." + format, [&](const fs::path& file) { draw_page(drawn_page, file); });
     };
-    pictures.push_back(page.panels.empty() ? "" : draw_page ? drawn("svg") : nothing);
-    for (const std::string& format : formats)
-      if (draw_page && format != "csv" && format != "svg" && (!is_picture(format) || !page.panels.empty())) drawn(format);
+    pictures.push_back(drawn_page.panels.empty() ? "" : draw_page ? drawn("svg") : nothing);
+    for (const std::string& format : made.formats)
+      if (draw_page && format != "csv" && format != "svg" && (!is_picture(format) || !drawn_page.panels.empty())) drawn(format);
   }
   writer.write("report.html", page(report, pictures));
   return std::move(writer.written);

@@ -355,6 +355,12 @@ TaskResult start_result(const LoadedModel& loaded, const Task& task, const TaskR
   return result;
 }
 
+/// A lease of this machine whose process ended before it could give it back. Where that cannot be done it stays, which harms nobody.
+void give_back_lease(const fs::path& directory) try {
+  if (fs::exists(directory / "lease") && held_here(directory) && !lock_holder(directory)) const RunLock taken_and_given_back(directory);
+} catch (const Error&) {
+}
+
 /// The scores go into the journal and results.h5, unless they stand there, or a process holds the run: `progress` hears of that, and with
 /// `is_old` also of a run that cannot be written. Throws DataError.
 void add_to_run(const fs::path& directory, const TaskResult& result, const TaskProgress& progress, bool is_old) try {
@@ -362,7 +368,7 @@ void add_to_run(const fs::path& directory, const TaskResult& result, const TaskP
   const RunHistory history = recorded_history(directory);
   const std::vector<TaskScoreRecord>& known = history.task_scores();
   const bool is_recorded = std::any_of(known.begin(), known.end(), [&](const auto& r) { return to_record(r) == to_record(record); });
-  if (is_recorded && results_file_is_current(read_run_info(directory))) return;
+  if (is_recorded && results_file_is_current(read_run_info(directory))) return give_back_lease(directory);
   RunWriter writer = RunWriter::take_up(directory, [&](const std::string& line) {
     if (progress.message) progress.message(line);
   });

@@ -446,6 +446,8 @@ int report(const Options& options) {
   json["files"] = names;
   print_result(json, text);
   if (!not_drawn.empty()) throw DataError("the report is in " + out.string() + ", but figures are not drawn: " + not_drawn);
+  if (!view.problems.empty())
+    throw DataError("the report is in " + out.string() + ", but it lacks a run that cannot be read: " + view.problems.front());
   return 0;
 }
 

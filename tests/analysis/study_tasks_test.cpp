@@ -139,8 +139,8 @@ class StudyTasksTest : public QObject {
     const auto told = rows_of({{with_right(1, 4)}, {with_right(1, 14)}, {}});
     QCOMPARE(told[1][kBest].text, std::string("best"));
     const auto steady = rows_of({{with_right(1, 10), with_right(2, 10)}, {with_right(1, 11), with_right(2, 11)}, {}});
-    QCOMPARE(steady[0][kOver].text, std::string("40 items"));
-    QVERIFY(steady[0][kP].value == 0.5 && steady[1][kBest].text.empty());  // two items in all; seeds alone would have p = 0
+    QCOMPARE(steady[0][kOver].text, std::string("20 items"));            // both seeds answered the same ones
+    QVERIFY(steady[0][kP].value == 1 && steady[1][kBest].text.empty());  // one of them differs; seeds alone would have p = 0
   }
 
   void meansOverTasksAreOfSeedsThatHaveAll() {

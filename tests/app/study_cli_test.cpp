@@ -346,6 +346,23 @@ class StudyCliTest : public QObject {
     QVERIFY(at_rest());
   }
 
+  /// A report says which run it lacks, in itself and by how it ends.
+  void aRunThatCannotBeReadIsNamed() {
+    const fs::path run = folder("widths") / "runs";
+    fs::path file;
+    for (const auto& entry : fs::directory_iterator(run))
+      if (entry.path().filename().string().starts_with("width-24")) file = entry.path() / "run.json";
+    QVERIFY(!file.empty());
+    fs::rename(file, file.string() + ".kept");
+    fs::create_directory(file);
+    const auto report = program_.run({"--json", "study", "report", program_.path("widths"), "--recorded"});
+    fs::remove(file);
+    fs::rename(file.string() + ".kept", file);
+    QVERIFY2(report.code == 3 && report.err.contains("it lacks a run that cannot be read"), qPrintable(report.err));
+    QVERIFY(report.json()["remarks"].dump().find("Left out, for it cannot be read") != std::string::npos);
+    QCOMPARE(program_.run({"-q", "study", "report", program_.path("widths"), "--recorded"}).code, 0);
+  }
+
   /// As many runs at a time as the cores hold, with equal shares of them, and the same losses as one after the other.
   void runsShareTheCores() {
     Json base = Program::config();

@@ -116,7 +116,7 @@ class StudyScoresTest : public QObject {
       QVERIFY(row.at(5).at("sources").at(0).get<std::string>().ends_with(", step 8, 12, arc-easy"));
       const Json passkey = rows_of(first, "passkey-267").at(static_cast<size_t>(cell));
       QVERIFY(std::abs(passkey.at(5).at("value").get<double>() - 100 * keys) < 1e-9);
-      QCOMPARE(passkey.at(3).at("text"), Json("9 of more"));
+      QCOMPARE(passkey.at(3).at("text"), Json("9, not all"));
     }
     for (const char* file : {"scores.csv", "scores.tex", "report.html", "report.md"}) {
       const std::string text = read_text(folder("small/report") / file);

@@ -121,11 +121,11 @@ class World:
         result = self.run("--json", "queue", "list", there=there)
         return json.loads(result.stdout) if result.returncode == 0 else None
 
-    def begins_run(self, host):
-        """A run from the page Configure."""
+    def begins_run(self, host, steps=None):
+        """A run from the page Configure; of the longer ones the end is evaluated on more text, which leaves a file."""
         self.number += 1
         name = f"run-{self.number}"
-        config = tiny_config(steps=self.chance.choice((100, 1500)), evaluate_every=500, probe_every=500, checkpoint_every=50)
+        config = tiny_config(steps=steps or self.chance.choice((100, 1500)), evaluate_every=500, probe_every=500, checkpoint_every=50)
         begin = press("Start run") | {"run": name} | ({"host": True} if host else {})
         return [key("Ctrl+N"), press("Show the config as JSON"), write("Config as JSON", json.dumps(config | {"name": name})),
                 choose("Where its runs go", "on server" if host else "on this machine"), begin, {"do": "see", "name": LANDMARKS["live"]}]
@@ -153,7 +153,7 @@ class World:
 
     def every_order(self):
         queue = [order for host in (False, True) for order in (key("Ctrl+7"), choose("Whose queue it is", "on server" if host else "on this machine"))]
-        return (self.begins_run(False) + self.begins_run(True) + self.queues_study() + self.changes_what_is_remembered() + queue
+        return (self.begins_run(False, 1500) + self.begins_run(True, 1500) + self.queues_study() + self.changes_what_is_remembered() + queue
                 + [key(f"Ctrl+{page}") for page in (1, 2, 3, 4, 5, 6, 7)])
 
     def processes(self, *words):

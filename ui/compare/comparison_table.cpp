@@ -186,8 +186,9 @@ void ComparisonTable::setEnds(const Comparison& comparison, const std::vector<do
                  {loss(row.ood_at_end.mean), ood},
                  {positive(parameters), parameters},
                  {positive(row.tokens_per_second), row.tokens_per_second}});
-    for (const auto& [domain, first] : comparison.rows.front().domains) {
-      const auto own = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& each) { return each.first == domain; });
+    for (const auto& shown_domain : comparison.rows.front().domains) {
+      const auto own =
+          std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& each) { return each.first == shown_domain.first; });
       const double of_domain = own == row.domains.end() ? NAN : own->second;
       addCells(i, {{loss(of_domain), of_domain}});
     }
