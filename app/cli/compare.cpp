@@ -62,7 +62,7 @@ DrawnSet rows_of(const RunSet& runs) {
 }
 
 int run(const Options& options) {
-  const OpenedRuns runs = open_runs(options.runs);
+  const OpenedRuns runs = open_runs(options.runs, true);
   require_domain(runs, options.domain);
   if (options.at_loss && !std::isfinite(*options.at_loss)) throw UsageError("--at-loss expects a loss in nats");
   const PretrainingLoss pretraining = options.pretraining.chosen(runs);

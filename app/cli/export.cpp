@@ -117,7 +117,7 @@ int run_recipe(const Options& o) {
   std::error_code none;
   if (recipe.bench.empty() && !paths.empty() && std::filesystem::is_directory(std::filesystem::path(paths.front()) / "bench", none))
     recipe.home = std::filesystem::absolute(paths.front());
-  const OpenedRuns runs = paths.empty() ? OpenedRuns() : open_runs(paths);
+  const OpenedRuns runs = paths.empty() ? OpenedRuns() : open_runs(paths, true);
   const FigurePage page = make_page(recipe, runs.pointers(), {}, tuning_by_study());
   require_content(recipe, page, recipe.name);
   std::vector<std::string> files;
@@ -141,7 +141,7 @@ int run(const Options& o) {
                                       : "FIGURE " + o.figure + did_you_mean(o.figure, kFigures));
   if (o.runs.empty()) throw UsageError("RUN is required");
   require_figure_format(o.out);
-  const OpenedRuns runs = open_runs(o.runs);
+  const OpenedRuns runs = open_runs(o.runs, o.figure == "trajectory");
   Figure figure = make_figure(o, runs);
   if (figure.curves.empty() && !figure.map) throw DataError("nothing is recorded yet that the figure " + o.figure + " could show");
   set_range(figure.x, o.x_range, "--x-range");

@@ -47,17 +47,33 @@ void add_folder(OpenedRuns& opened, const std::string& path) {
   for (const auto& directory : found) add(opened, directory);
 }
 
+/// The cooldown branches of a run that was named itself, but those that are named too.
+void add_branches(OpenedRuns& opened, const std::filesystem::path& run, const std::vector<std::string>& named) {
+  const auto is_named = [&](const std::filesystem::path& branch) {
+    std::error_code none;
+    return std::any_of(named.begin(), named.end(), [&](const auto& path) { return std::filesystem::equivalent(path, branch, none); });
+  };
+  std::vector<std::filesystem::path> branches;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "branches", none))
+    if (looks_like_run(entry.path()) && !is_named(entry.path())) branches.push_back(entry.path());
+  std::sort(branches.begin(), branches.end(), [](const auto& a, const auto& b) { return natural_before(a.native(), b.native()); });
+  for (const auto& branch : branches) add(opened, branch);
+}
+
 }  // namespace
 
-OpenedRuns open_runs(const std::vector<std::string>& paths) {
+OpenedRuns open_runs(const std::vector<std::string>& paths, bool with_branches) {
   OpenedRuns opened;
   for (const std::string& path : paths) {
     if (!std::filesystem::exists(path)) throw DataError(path + ": no such run directory");
     const size_t before = opened.runs.size() + opened.skipped.size();
-    if (looks_like_run(path))
+    if (looks_like_run(path)) {
       add(opened, path);
-    else
+      if (with_branches) add_branches(opened, path, paths);
+    } else {
       add_folder(opened, path);
+    }
     if (opened.runs.size() + opened.skipped.size() == before) throw DataError(path + ": holds no run (a run directory has a run.json)");
   }
   if (opened.runs.empty()) {

@@ -17,8 +17,9 @@ struct OpenedRuns {
 /// Opens run directories; a folder that is no run stands for the runs in it, in the natural order of
 /// their names, and so does a study's. A run that cannot be read, or whose records are damaged
 /// (what is shown would not be what was measured), is skipped with a line on stderr, --quiet or not, and the others go on. Throws
-/// DataError when none remains, or where a path is no run and holds none.
-OpenedRuns open_runs(const std::vector<std::string>& paths);
+/// DataError when none remains, or where a path is no run and holds none. `with_branches`: a run that is named brings its cooldown branches
+/// along, as one in a folder does.
+OpenedRuns open_runs(const std::vector<std::string>& paths, bool with_branches = false);
 
 /// Says which settings of a run have names of an earlier version, if some have.
 void note_old_names(const RunInfo& info);

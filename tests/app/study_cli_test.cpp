@@ -248,6 +248,17 @@ class StudyCliTest : public QObject {
     QVERIFY(program_.run({"compare", program_.path("alone")}).out.contains("untuned: one rate only"));
   }
 
+  /// A run that is named brings its cooldown branches along, as one in a folder does, and so is read at ends of cooldowns.
+  void comparedRunsBringTheirBranches() {
+    program_.train("cooled", {"training.schedule=wsd", "training.cooldown_at=[0.5]", "training.steps=8"});
+    const QString branch = program_.path("cooled/branches/step-4");
+    for (const QStringList& more : {QStringList{}, QStringList{branch}}) {
+      const auto named = program_.run(QStringList{"--json", "compare", program_.path("cooled")} + more);
+      QVERIFY2(named.code == 0 && named.json()["rows"].size() == 1, qPrintable(named.err + named.out));
+      QVERIFY2(named.json()["rows"][0]["read_from"] == "branch ends", qPrintable(named.out));
+    }
+  }
+
   /// A run by itself gets repetitions beside it, with the smallest seeds that it has not had.
   void aRunIsRepeatedWithOtherSeeds() {
     program_.train("single-seed2", {"training.seed=2", "training.learning_rate=0.00123"});  // no other run here repeats it
