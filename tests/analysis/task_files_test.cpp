@@ -1,6 +1,3 @@
-#include <zlib.h>
-#include <zstd.h>
-
 #include <QtTest>
 #include <fstream>
 #include <map>
@@ -9,6 +6,7 @@
 #include "kernels/engine/error.h"
 #include "models/corpus/disk.h"
 #include "models/json.h"
+#include "tests/support/packed.h"
 
 namespace saccade::test {
 
@@ -20,24 +18,6 @@ using nlohmann::json;
 class TaskFilesTest : public QObject {
   Q_OBJECT
 
-  static std::string gzip(const std::string& text) {
-    std::string out(compressBound(text.size()) + 64, '\0');
-    z_stream stream{};
-    deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    stream.avail_in = static_cast<uInt>(text.size());
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    deflate(&stream, Z_FINISH);
-    out.resize(stream.total_out);
-    deflateEnd(&stream);
-    return out;
-  }
-  static std::string zstd(const std::string& text) {
-    std::string out(ZSTD_compressBound(text.size()), '\0');
-    out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
-    return out;
-  }
   static std::string json_lines(const json& rows) {
     std::string text;
     for (const json& row : rows) text += row.dump() + "\n";

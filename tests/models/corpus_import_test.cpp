@@ -2,8 +2,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include <QtTest>
 #include <filesystem>
@@ -16,34 +14,12 @@
 #include "models/corpus/document_reader.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/message.h"
+#include "tests/support/packed.h"
 
 namespace saccade::test {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string gzip(const std::string& text) {
-  std::string out(compressBound(text.size()) + 64, '\0');
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
-std::string zstd(const std::string& text) {
-  std::string out(ZSTD_compressBound(text.size()), '\0');
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);  // as the zstd program does
-  out.resize(ZSTD_compress2(context, out.data(), out.size(), text.data(), text.size()));
-  ZSTD_freeCCtx(context);
-  return out;
-}
 
 std::string line(const std::string& text, const std::string& set) {
   return "{\"text\": \"" + text + "\", \"meta\": {\"redpajama_set_name\": \"" + set + "\"}}\n";
@@ -258,16 +234,19 @@ void what_is_too_short_is_counted_by_domain() {
   for (int i = 1; i <= 30; ++i) lines += line(std::string(static_cast<size_t>(i), 'a'), i % 3 ? "RedPajamaC4" : "RedPajamaGithub");
   lines += line("no", "only short");
   const fs::path file = write("a.jsonl", lines);
-  import({file}, [](ImportOptions& options) { options.min_tokens = 11, options.min_bytes = 2, options.rename["c4"] = "web"; });
-  const nlohmann::json origin = read_origin(corpora_folder() / "mine");
-  QCOMPARE(origin.at("too_short").get<int>(), 11);
-  QVERIFY2(origin.at("too_short_by_domain") == nlohmann::json({{"web", 7}, {"github", 3}, {"only-short", 1}}), origin.dump().c_str());
-  QVERIFY(origin.at("min_tokens") == 11 && origin.at("min_bytes") == 2 && origin.at("tokenizer") == "bytes");
-  QCOMPARE(origin.at("tokenizer_hash").get<std::string>(), make_byte_tokenizer()->hash());
-  QVERIFY(!Corpus::open("mine").has_domain("only-short"));
-  import({file}, [](ImportOptions& options) { options.replace = true; });
-  for (const char* key : {"too_short", "too_short_by_domain", "min_tokens", "min_bytes", "tokenizer"})
-    QVERIFY(!read_origin(corpora_folder() / "mine").contains(key));
+  import({file}, [](ImportOptions& options) { options.min_tokens = 11, options.min_bytes = 2, options.rename["c4"] = "web";
+});
+const nlohmann::json origin = read_origin(corpora_folder() / "mine");
+QCOMPARE(origin.at("too_short").get<int>(), 11);
+QVERIFY2(origin.at("too_short_by_domain") == nlohmann::json({{"web", 7}, {"github", 3}, {"only-short", 1}}), origin.dump().c_str());
+QVERIFY(origin.at("min_tokens") == 11 && origin.at("min_bytes") == 2 && origin.at("tokenizer") == "bytes");
+QCOMPARE(origin.at("tokenizer_hash").get<std::string>(), make_byte_tokenizer()->hash());
+QVERIFY(!Corpus::open("mine").has_domain("only-short"));
+  import({file}, [](ImportOptions& options) { options.replace = true;
+  }  // namespace saccade::test
+);
+for (const char* key : {"too_short", "too_short_by_domain", "min_tokens", "min_bytes", "tokenizer"})
+  QVERIFY(!read_origin(corpora_folder() / "mine").contains(key));
 }
 
 /// Every preset of resources/presets finds its domains in what the import makes of the published files: SlimPajama's chunks with
@@ -527,7 +506,8 @@ void nothing_left() const {
 }
 
 std::unique_ptr<QTemporaryDir> folder_;
-};  // namespace saccade::test
+}
+;  // namespace saccade::test
 
 }  // namespace saccade::test
 
