@@ -73,8 +73,8 @@ std::string equal_split(const std::vector<CellNumbers>& cells) {
 
 std::string pretraining_words(const LossWords& words, const std::string& split) {
   if (words.pretraining.kind == PretrainingLoss::Kind::train) return describe(words.pretraining);
-  const std::string each = words.pretraining.kind == PretrainingLoss::Kind::weighted ? "weighted by their tokens in training"
-                                                                                      : "each domain counting the same";
+  const std::string each =
+      words.pretraining.kind == PretrainingLoss::Kind::weighted ? "weighted by their tokens in training" : "each domain counting the same";
   return "mean loss of the training domains on the " + split + " split, " + each;
 }
 
