@@ -30,7 +30,7 @@ test: tests
 slow:
 	@packaging/setup --tests
 	@$(MAKE) --no-print-directory configure
-	@cmake --build $(BUILD) --target saccade saccade-workbench shipped_studies_test recall_test
+	@cmake --build $(BUILD) --target saccade saccade-workbench shipped_studies_test task_presets_test recall_test
 	@ctest --test-dir $(BUILD) -L slow $(CTEST_FLAGS)
 
 # SANITIZERS="address,undefined" over all tests, or "thread"; SANITIZE_TESTS is ctest's regular expression of those to build and run.

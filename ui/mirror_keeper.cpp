@@ -1,7 +1,10 @@
 #include "ui/mirror_keeper.h"
 
+#include <QElapsedTimer>
 #include <QFile>
 #include <QProcess>
+#include <algorithm>
+#include <utility>
 
 #include "analysis/remote/host_profile.h"
 #include "ui/run_process.h"
@@ -10,6 +13,7 @@ namespace saccade::ui {
 namespace {
 
 constexpr int kBetweenLooks = 2000;  // ms; a small folder is listed
+constexpr int kPatience = 300;       // ms that a program may take to end by itself
 
 QByteArray profile_of(const std::string& host) {
   QFile file(QString::fromStdString(host_file(host).string()));
@@ -25,7 +29,19 @@ MirrorKeeper::MirrorKeeper(QObject* parent) : QObject(parent) {
 }
 
 MirrorKeeper::~MirrorKeeper() {
-  for (const Kept& kept : std::as_const(kept_)) end(kept.process);
+  for (const Kept& kept : std::as_const(kept_)) {
+    kept.process->disconnect(this);
+    kept.process->terminate();
+  }
+  QElapsedTimer since;
+  since.start();
+  for (const Kept& kept : std::as_const(kept_)) {  // all together have the time of one
+    if (!kept.process->waitForFinished(static_cast<int>(std::max<qint64>(1, kPatience - since.elapsed())))) {
+      kept.process->kill();
+      kept.process->waitForFinished(1000);
+    }
+    delete kept.process;
+  }
 }
 
 void MirrorKeeper::look() {
@@ -34,14 +50,28 @@ void MirrorKeeper::look() {
     const QString host = QString::fromStdString(name);
     const QByteArray profile = profile_of(name);
     names << host;
-    const auto kept = kept_.constFind(host);
-    if (kept != kept_.constEnd() && kept->profile == profile && kept->process->state() != QProcess::NotRunning) continue;
-    if (kept != kept_.constEnd()) end(kept->process);
-    begin(host, profile);
+    const auto kept = kept_.find(host);
+    if (kept == kept_.end())
+      begin(host, profile);
+    else if (kept->process->state() == QProcess::NotRunning)
+      forget(host), begin(host, profile);
+    else if (kept->profile != profile)
+      end(*kept);  // the next look begins another: two of them may not keep one mirror
   }
-  for (const QString& host : kept_.keys())
-    if (!names.contains(host)) end(kept_.take(host).process);
+  endOthers(names);
 }
+
+void MirrorKeeper::endOthers(const QStringList& names) {
+  for (const QString& host : kept_.keys()) {
+    if (names.contains(host)) continue;
+    if (kept_[host].process->state() == QProcess::NotRunning)
+      forget(host);
+    else
+      end(kept_[host]);
+  }
+}
+
+void MirrorKeeper::forget(const QString& host) { kept_.take(host).process->deleteLater(); }
 
 /// It ends with its standard input, so that a window that is killed leaves nothing behind.
 void MirrorKeeper::begin(const QString& host, const QByteArray& profile) {
@@ -53,14 +83,12 @@ void MirrorKeeper::begin(const QString& host, const QByteArray& profile) {
   kept_[host] = {process, profile};
 }
 
-void MirrorKeeper::end(QProcess* process) {
-  process->disconnect(this);
-  process->terminate();
-  if (!process->waitForFinished(300)) {
-    process->kill();
-    process->waitForFinished(1000);
-  }
-  delete process;
+/// One that still logs in to a host that does not answer ends late, and the window does not wait for it.
+void MirrorKeeper::end(Kept& kept) {
+  if (std::exchange(kept.ending, true)) return;
+  connect(kept.process, &QProcess::finished, this, &MirrorKeeper::look);
+  kept.process->terminate();
+  QTimer::singleShot(kPatience, kept.process, &QProcess::kill);
 }
 
 }  // namespace saccade::ui

@@ -1,6 +1,7 @@
 #pragma once
 #include <QHash>
 #include <QObject>
+#include <QStringList>
 #include <QTimer>
 
 class QProcess;
@@ -14,16 +15,20 @@ class MirrorKeeper : public QObject {
  public:
   explicit MirrorKeeper(QObject* parent);
   ~MirrorKeeper() override;
+  /// Hosts with such a program; of those that were removed, until it has ended.
   int kept() const { return static_cast<int>(kept_.size()); }
 
  private:
   struct Kept {
     QProcess* process;
-    QByteArray profile;  ///< as it was when it was begun
+    QByteArray profile;   ///< as it was when it was begun
+    bool ending = false;  ///< it was told to end; nothing waits for it
   };
   void look();
   void begin(const QString& host, const QByteArray& profile);
-  void end(QProcess* process);
+  void endOthers(const QStringList& names);
+  void end(Kept& kept);
+  void forget(const QString& host);
 
   QTimer timer_;
   QHash<QString, Kept> kept_;

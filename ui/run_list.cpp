@@ -392,7 +392,8 @@ QVariant RunList::data(const QModelIndex& index, int role) const {
   switch (role) {
     case DirectoryRole: return entry.directory;
     case VisibleRole: return visible;
-    case Qt::CheckStateRole: return visible ? Qt::Checked : Qt::Unchecked;
+    case Qt::CheckStateRole: return !entry.run ? QVariant() : QVariant(visible ? Qt::Checked : Qt::Unchecked);
+    case DamageRole: return entry.run && is_damaged(*entry.run);
     case ProblemRole: return entry.problem;
     case ColourRole: return entry.run ? QColor(entry.look.colour.r, entry.look.colour.g, entry.look.colour.b) : QColor();
     case DashRole: return static_cast<int>(entry.look.dash);

@@ -36,11 +36,13 @@ class RunList : public QAbstractListModel {
     SummaryRole,
     DashRole,
     MarkerRole,
+    DamageRole,
     ProblemRole
   };
   // Text roles are QString, SeedRole qint64, StateRole int (RunState), ProgressRole double 0 … 1, ColourRole QColor as drawn on
   // paper, DashRole int (Dash), MarkerRole int (Marker). TitleRole tells settings apart as figures do ("Avey (run-b)").
-  // ProblemRole is one line, not empty when the directory is damaged: run() is null then.
+  // DamageRole is whether records of its journal are lost. ProblemRole is one line, not empty when the directory is damaged: run() is
+  // null then, and it can be neither shown nor hidden.
 
   explicit RunList(const QString& folder, QObject* parent = nullptr);
   ~RunList() override;

@@ -83,19 +83,23 @@ QString state_now(const Run& run) {
   return std::isnan(left) ? done : tr("%1, %2 left").arg(done, formatDuration(left));
 }
 
+bool is_damaged(const Run& run) { return !run.damage().empty() && !run.detail().outline; }
+
+QString damaged_word() { return tr("damaged"); }
+
 QString summary_of(const Run& run) {
   const RunInfo& info = run.info();
   const RunNumbers numbers = numbers_of(run);
   QStringList parts;
+  if (is_damaged(run)) parts << damaged_word();  // first: what is cut off is at the end
   const double silent = seconds_silent(run);
-  if (!info.as_of.empty())  // first: what is cut off is at the end
+  if (!info.as_of.empty())
     parts << tr("offline, as of %1").arg(local_time(info.as_of));
   else if (!std::isnan(silent))
     parts << tr("silent for %1").arg(formatDuration(silent));
   else if (isActive(info.state))
     parts << (std::isnan(numbers.seconds_left) ? tr("preparing") : tr("%1 left").arg(formatDuration(numbers.seconds_left)));
   if (!info.host.empty()) parts << tr("on %1").arg(QString::fromStdString(info.host));
-  if (!run.damage().empty() && !run.detail().outline) parts << tr("damaged");
   if (!std::isnan(numbers.loss)) parts << tr("loss %1").arg(formatLoss(numbers.loss, 2));
   if (!std::isnan(numbers.ood)) parts << tr("OOD %1").arg(formatLoss(numbers.ood, 2));
   if (isActive(info.state)) {

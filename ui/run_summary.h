@@ -22,7 +22,12 @@ double seconds_silent(const Run& run);
 /// "43 %, 4 min left", "Silent for 7 min", "Stopped": what it is doing; while it runs, how far it is.
 QString state_now(const Run& run);
 
-/// "4 min left · loss 3.41 · OOD 4.02 · 12.3 ktok/s"
+/// Records of its journal are lost.
+bool is_damaged(const Run& run);
+/// "damaged"
+QString damaged_word();
+
+/// "4 min left · loss 3.41 · OOD 4.02 · 12.3 ktok/s"; of a damaged run behind damaged_word().
 QString summary_of(const Run& run);
 
 QString formatLoss(double value, int decimals);  ///< 3.41; 84.3 T once it has run away

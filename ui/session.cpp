@@ -77,6 +77,7 @@ QHash<QString, Colour> colours_in(const QStringList& words) {
 
 Session::Session(const QString& runsFolder, QObject* parent) : QObject(parent), runs_(new RunList(runsFolder, this)) {
   connect(runs_, &RunList::changed, this, &Session::chooseRun);
+  connect(runs_, &RunList::loaded, this, &Session::chooseRun);
   connect(runs_, &RunList::selectionChanged, this, [this] {
     place_.set("filter", runs_->selection().filter());
     place_.set("hidden", runs_->hidden());
@@ -114,7 +115,8 @@ void Session::setChosen(const QStringList& directories) {
   Q_EMIT chosenChanged();
 }
 
-/// There is a current run as long as there are runs: the chosen one, else one at work, else the newest.
+/// There is a current run as long as there are runs: the chosen one, else one at work, else the newest; in place of a cooldown branch the
+/// run that it belongs to, which may be read later than its branch.
 void Session::chooseRun() {
   if (runs_->row(started_) >= 0) setCurrentRun(std::exchange(started_, {}));
   if (runs_->run(currentRun_)) return;
@@ -122,11 +124,12 @@ void Session::chooseRun() {
   for (int row = runs_->rowCount() - 1; row >= 0; --row) {
     const QModelIndex index = runs_->index(row);
     const Run* run = runs_->run(index.data(RunList::DirectoryRole).toString());
-    if (!run) continue;
+    if (!run || (runs_->loading() && !trunk_in(index.data(RunList::DirectoryRole).toString()).isEmpty())) continue;
     const Run* chosen = runs_->run(choice);
     if (!chosen || isActive(run->info().state) || !isActive(chosen->info().state)) choice = index.data(RunList::DirectoryRole).toString();
   }
-  setCurrentRun(choice);
+  const QString trunk = trunk_in(choice);
+  setCurrentRun(runs_->run(trunk) ? trunk : choice);
 }
 
 void Session::setCurrentRun(const QString& directory) {

@@ -74,11 +74,25 @@ class LineIcon : public QIconEngine {
   QByteArray source_;
 };
 
-/// Shows which of several buttons is down on dark ground as on light, and which of them open menus.
+/// The edge of what is filled in. On dark ground the style's own is darker still, and an empty box or line is not seen: this has 3 : 1.
+void paint_edge(QPainter* painter, const QStyleOption& option) {
+  if (!isDark(option.palette)) return;
+  painter->save();
+  painter->setRenderHint(QPainter::Antialiasing);
+  const double strength = option.state & QStyle::State_Enabled ? 0.45 : 0.2;
+  painter->setPen(blend(option.palette.color(QPalette::Base), option.palette.color(QPalette::Text), strength));
+  painter->setBrush(Qt::NoBrush);
+  painter->drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
+  painter->restore();
+}
+
+/// Shows which of several buttons is down on dark ground as on light, which of them open menus, and what is to be filled in.
 class ClearButtons : public QProxyStyle {
  public:
   void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter, const QWidget* widget) const override {
     QProxyStyle::drawPrimitive(element, option, painter, widget);
+    const bool focused = option->state & State_HasFocus;  // has an edge in the colour of what is selected, but for boxes
+    if (element == PE_IndicatorCheckBox || (element == PE_FrameLineEdit && !focused)) paint_edge(painter, *option);
     const bool button = element == PE_PanelButtonTool || element == PE_PanelButtonCommand;
     if (!button || !(option->state & State_On)) return;
     painter->save();
@@ -93,7 +107,11 @@ class ClearButtons : public QProxyStyle {
   void drawComplexControl(ComplexControl control, const QStyleOptionComplex* option, QPainter* painter,
                           const QWidget* widget) const override {
     const auto* button = control == CC_ToolButton ? qstyleoption_cast<const QStyleOptionToolButton*>(option) : nullptr;
-    if (!button || !opens_menu(*button)) return QProxyStyle::drawComplexControl(control, option, painter, widget);
+    if (!button || !opens_menu(*button)) {
+      QProxyStyle::drawComplexControl(control, option, painter, widget);
+      if (control == CC_SpinBox && !(option->state & State_HasFocus)) paint_edge(painter, *option);
+      return;
+    }
     QStyleOptionToolButton frame(*button), label(*button), arrow(*button);
     frame.features &= ~QStyleOptionToolButton::HasMenu;
     frame.text.clear();

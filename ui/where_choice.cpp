@@ -1,11 +1,15 @@
 #include "ui/where_choice.h"
 
+#include <QAbstractItemView>
 #include <QEvent>
 #include <QSignalBlocker>
+#include <QStyleOptionComboBox>
+#include <QStylePainter>
 #include <algorithm>
 
 #include "analysis/launchers/cluster_profile.h"
 #include "analysis/remote/mirror.h"
+#include "ui/calm_wheel.h"
 
 namespace saccade::ui {
 
@@ -13,6 +17,9 @@ WhereChoice::WhereChoice(QWidget* parent, What what) : QComboBox(parent), what_(
   setAccessibleName(what == What::runs ? tr("Where its runs go") : tr("Whose queue it is"));
   setToolTip(what == What::runs ? tr("This machine, a host of the page Hosts, or a cluster that is set up with: saccade cluster add")
                                 : tr("The queue of this machine, or of a host of the page Hosts"));
+  setSizeAdjustPolicy(AdjustToMinimumContentsLengthWithIcon);  // however long the name of a host is, pages stay as narrow as windows
+  setMinimumContentsLength(13);                                // "on this machine" goes whole
+  calm_wheel(this);
   refresh();
   parent->installEventFilter(this);
 }
@@ -42,8 +49,20 @@ void WhereChoice::refresh() {
     if (what_ == What::runs) add(cluster_names(), false);
     choose(before);
   }
+  view()->setMinimumWidth(std::min(480, view()->sizeHintForColumn(0) + 24));
   setVisible(count() > 1);
   if (place() != before) Q_EMIT currentIndexChanged(currentIndex());
+}
+
+/// Qt cuts a text that is too long, without a sign that it does.
+void WhereChoice::paintEvent(QPaintEvent*) {
+  QStyleOptionComboBox option;
+  initStyleOption(&option);
+  QStylePainter painter(this);
+  painter.drawComplexControl(QStyle::CC_ComboBox, option);
+  const int room = style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, this).width() - 4;
+  option.currentText = fontMetrics().elidedText(option.currentText, Qt::ElideMiddle, room);
+  painter.drawControl(QStyle::CE_ComboBoxLabel, option);
 }
 
 bool WhereChoice::eventFilter(QObject* watched, QEvent* event) {

@@ -19,6 +19,7 @@ class WhereChoice : public QComboBox {
   void refresh();
 
  protected:
+  void paintEvent(QPaintEvent* event) override;
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:

@@ -10,9 +10,10 @@
 #include <set>
 
 #include "analysis/comparison/branches.h"
+#include "analysis/comparison/comparison_warnings.h"
+#include "analysis/comparison/end_evaluations.h"
 #include "analysis/comparison/equal_cost.h"
 #include "analysis/comparison/groups.h"
-#include "analysis/comparison/look_ahead.h"
 #include "analysis/comparison/repetitions.h"
 #include "kernels/engine/error.h"
 
@@ -147,159 +148,16 @@ ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, s
   return row;
 }
 
-struct Condition {
-  const char* pointer;
-  bool in_provenance;
-  const char* what;
-  const char* so = "";  ///< what that means
-};
-constexpr Condition kConditions[] = {
-    {"/corpus_hash", true, "train and test on another corpus"},
-    {"/tokenizer_hash", true, "use another tokenizer", ", so their losses per token cannot be compared"},
-    {"/data/train", false, "train on other domains"},
-    {"/data/ood", false, "are tested on other OOD domains"},
-    {"/data/sequence_length", false, "use another sequence length", ", so other evaluation batches"},
-    {"/training/evaluation_tokens", false, "are evaluated on another number of tokens"},
-};
-
-/// The first three, and how many more there are.
-std::string joined(const std::vector<std::string>& words) {
-  constexpr size_t kNamed = 3;
-  std::string text = words.front();
-  for (size_t i = 1; i < std::min(words.size(), kNamed); ++i) text += ", " + words[i];
-  if (words.size() > kNamed) text += " and " + std::to_string(words.size() - kNamed) + " more";
-  return text;
-}
-
-void warn(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what, const std::string& first) {
-  if (!names.empty()) warnings.push_back(joined(names) + ": " + what + " than " + first);
-}
-
-/// "another precision (f64) than A (f32)": settings of the training, and the precision, in which runs differ from the first. Not one that
-/// was `searched`, for each of them.
-void warn_of_training(std::vector<std::string>& warnings, const std::vector<const Run*>& runs, const std::string& searched) {
-  std::set<json::json_pointer> pointers{json::json_pointer("/precision")};
-  for (const Run* run : runs)
-    for (const auto& [key, value] : run->experiment().at("training").items()) pointers.insert(json::json_pointer("/training") / key);
-  for (const Condition& condition : kConditions) pointers.erase(json::json_pointer(condition.pointer));
-  if (!searched.empty()) pointers.erase(setting_pointer(searched));
-  const auto shown = [](const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
-  for (const json::json_pointer& pointer : pointers) {
-    const json usual = runs.front()->experiment().value(pointer, json());
-    std::vector<std::string> names, values;
-    const auto add = [](std::vector<std::string>& list, const std::string& text) {
-      if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
-    };
-    for (const Run* run : runs)
-      if (const json value = run->experiment().value(pointer, json()); value != usual) add(names, run->name()), add(values, shown(value));
-    if (names.empty()) continue;
-    const std::string what = pointer.back() == "precision" ? "compute in another " : "are trained with another ";
-    warn(warnings, names, what + pointer.back() + " (" + joined(values) + ")", runs.front()->name() + " (" + shown(usual) + ")");
-  }
-}
-
-void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<const Run*>& runs) {
-  std::vector<std::string> names;
-  std::string why;
-  const auto ahead = std::count_if(runs.begin(), runs.end(), [&](const Run* run) {
-    const std::string reason = looks_ahead(run->info().config);
-    if (reason.empty()) return false;
-    if (std::find(names.begin(), names.end(), run->name()) == names.end()) names.push_back(run->name());
-    why = reason;
-    return true;
-  });
-  if (ahead == 0 || static_cast<size_t>(ahead) == runs.size()) return;
-  warnings.push_back(joined(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
-}
-
-/// "A, B: untuned: one rate only; C: tuned: …": what the search for the best rate says of the rows, and that unequal searches are no
-/// comparison.
-std::vector<std::string> describe_tuning(const std::vector<ComparisonRow>& rows) {
-  std::map<std::string, std::vector<std::string>> titles;
-  std::map<std::string, std::set<size_t>> budgets;  // of settings that were searched: how many values were tried
-  for (const ComparisonRow& row : rows) {
-    const bool one = row.tuning.state == Tuning::State::untuned && !leaves_rate_untuned(row.tuning);
-    titles[one ? "untuned: one rate only" : describe(row.tuning)].push_back(row.title);
-    budgets[row.tuning.setting].insert(one ? 1 : row.tuning.tried.size());
-  }
-  std::vector<std::string> lines;
-  for (const auto& [words, names] : titles) lines.push_back(joined(names) + ": " + words);
-  for (const auto& [setting, sizes] : budgets)
-    if (sizes.size() > 1)
-      lines.push_back("the search for the best " + std::string(setting == "training.learning_rate" ? "rate" : setting) +
-                      " was not as long for all (" + std::to_string(*sizes.begin()) + " to " + std::to_string(*sizes.rbegin()) +
-                      " values)");
-  if (budgets.size() > 1) lines.emplace_back("not the same setting was searched for all rows, so they are not tuned alike");
-  return lines;
-}
-
-/// Rows of which a search is done, but that were trained with another value than it chose: of these no ranking holds.
-void warn_of_tuning(std::vector<std::string>& warnings, const std::vector<ComparisonRow>& rows) {
-  std::vector<std::string> names;
-  for (const ComparisonRow& row : rows)
-    if (row.tuning.state == Tuning::State::off_best) names.push_back(row.title);
-  if (!names.empty()) warnings.push_back(joined(names) + ": not trained at the best value of the search, so this ranks no tuned runs");
-}
-
-double trained_tokens(const Run& run) {
-  const Series* steps = run.find("train/loss");
-  return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
-}
-bool as_many_tokens(const Run& run, const Run& other) {
-  return std::abs(trained_tokens(run) - trained_tokens(other)) <= 0.01 * trained_tokens(other);
-}
-
-std::vector<std::string> find_differences(const std::vector<const Run*>& runs, const std::string& searched) {
-  std::vector<std::string> warnings;
-  const RunInfo& first = runs.front()->info();
-  const auto collect = [&](auto differs) {
-    std::vector<std::string> names;  // of runs; seeds share one
-    for (const Run* run : runs)
-      if (differs(run->info()) && std::find(names.begin(), names.end(), run->name()) == names.end()) names.push_back(run->name());
-    return names;
-  };
-  for (const Condition& condition : kConditions) {
-    const json::json_pointer pointer(condition.pointer);
-    const auto value = [&](const RunInfo& info) {
-      return (condition.in_provenance ? info.provenance : info.config).value(pointer, json());
-    };
-    warn(warnings, collect([&](const RunInfo& info) { return value(info) != value(first); }), condition.what,
-         runs.front()->name() + condition.so);
-  }
-  warn_of_training(warnings, runs, searched);
-  warn_of_look_ahead(warnings, runs);
-  std::vector<std::string> others;
-  for (const Run* run : runs) {
-    if (run->info().state == RunState::finished && runs.front()->info().state == RunState::finished &&
-        !as_many_tokens(*run, *runs.front()) && std::find(others.begin(), others.end(), run->name()) == others.end())
-      others.push_back(run->name());
-  }
-  warn(warnings, others, "have been trained on another number of tokens", runs.front()->name());
-  const auto off = [&](const RunInfo& info) {
-    return std::abs(static_cast<double>(info.parameters - first.parameters)) > 0.01 * static_cast<double>(first.parameters);
-  };
-  warn(warnings, collect(off), "have more than 1 % more or fewer parameters", runs.front()->name());
-  for (const Run* run : runs)
-    for (const std::string& problem : {run->damage(), run->lost()})
-      if (!problem.empty()) warnings.push_back(run->name() + ": " + problem);
-  std::map<RunState, std::vector<std::string>> unfinished;
-  for (const Run* run : runs)
-    if (run->info().state != RunState::finished) unfinished[run->info().state].push_back(run->name());
-  for (const auto& [state, names] : unfinished)
-    warnings.push_back(joined(names) + (names.size() > 1 ? ": are not finished (" : ": is not finished (") + to_string(state) + ")");
-  for (const Run* run : runs)
-    for (const char* what : {"changes", "skipped_positions"})
-      if (run->info().provenance.contains(what))
-        warnings.push_back(run->name() + ": went back after it diverged (" + what + ": " + run->info().provenance.at(what).dump() + ")");
-  return warnings;
-}
+/// Where the losses at the ends come from: what the runs evaluated themselves, or a study did.
+using LossesOf = std::function<std::shared_ptr<const SequenceLosses>(const Run&)>;
 
 /// What all seeds of a row were evaluated on when they ended; says in `warnings` where that cannot be used.
-std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds, std::vector<std::string>& warnings) try {
+std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds, const LossesOf& losses_of,
+                                            std::vector<std::string>& warnings) try {
   std::vector<std::shared_ptr<const SequenceLosses>> losses;
   for (const Run* run : seeds) {
     if (run->info().state != RunState::finished || !run->damage().empty()) return {};
-    losses.push_back(losses_at_end(run->info().directory, run->info().step));
+    losses.push_back(losses_of(*run));
     if (!losses.back()) return {};
   }
   return mean_of(losses);
@@ -323,28 +181,50 @@ void pair_with_first(Comparison& comparison, const std::string& domain) {
   for (size_t i = 1; i < tests.size(); ++i) comparison.rows[i].ood_paired_p = tests[i].p_holm;
 }
 
+/// What the seeds of a row were evaluated on when they had ended, in place of what their journals have.
+void take_kept_ends(ComparisonRow& row, const std::vector<const Run*>& seeds, const std::string& domain, const LossesOf& losses_of,
+                    bool in_domain) {
+  const auto take = [&](ComparedLoss& end, bool ood, const std::string& only) {
+    ComparedLoss kept =
+        compared_loss(ends_of(seeds, [&](const Run& run) { return mean_over_domains(*losses_of(run), ood, only).loss; }), row.independent);
+    if (!kept.mean) return;  // that domain was not among what was evaluated
+    end = std::move(kept);
+    const double error = mean_over_domains(*row.losses, ood, only).error;
+    if (!std::isnan(error)) end.text_error = error;
+  };
+  take(row.ood_at_end, true, domain);
+  if (in_domain) take(row.id_at_end, false, "");
+  for (auto& [name, loss] : row.domains)
+    if (const double kept = mean_over_domains(*row.losses, true, name).loss; !std::isnan(kept)) loss = kept;
+}
+
 /// Where all seeds of all rows were evaluated on one text when they had ended, their ends are those: on more text than the journal's.
-void take_kept_ends(Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain) {
+void take_kept_ends(Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain, const LossesOf& losses_of) {
   std::vector<ComparisonRow>& rows = comparison.rows;
   const auto alike = [&](const ComparisonRow& row) { return row.losses && row.losses->text == rows.front().losses->text; };
   comparison.ends_kept = !rows.empty() && std::all_of(rows.begin(), rows.end(), alike);
-  for (size_t i = 0; comparison.ends_kept && i < rows.size(); ++i) {
-    ComparisonRow& row = rows[i];
-    const auto take = [&](ComparedLoss& end, bool ood, const std::string& only) {
-      ComparedLoss kept = compared_loss(
-          ends_of(groups[i].seeds,
-                  [&](const Run& run) { return mean_over_domains(*losses_at_end(run.info().directory, run.info().step), ood, only).loss; }),
-          row.independent);
-      if (!kept.mean) return;  // that domain was not among what was evaluated
-      end = std::move(kept);
-      const double error = mean_over_domains(*row.losses, ood, only).error;
-      if (!std::isnan(error)) end.text_error = error;
-    };
-    take(row.ood_at_end, true, domain);
-    if (comparison.pretraining.kind == PretrainingLoss::Kind::validation) take(row.id_at_end, false, "");
-    for (auto& [name, loss] : row.domains)
-      if (const double kept = mean_over_domains(*row.losses, true, name).loss; !std::isnan(kept)) loss = kept;
+  const bool in_domain = comparison.pretraining.kind == PretrainingLoss::Kind::validation;
+  for (size_t i = 0; comparison.ends_kept && i < rows.size(); ++i) take_kept_ends(rows[i], groups[i].seeds, domain, losses_of, in_domain);
+}
+
+/// The ends of these evaluations alone: where a row has none, of the text of the first that has one, it has no end.
+void take_ends_of(const EndEvaluations& ends, Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain,
+                  const LossesOf& losses_of) {
+  std::vector<ComparisonRow>& rows = comparison.rows;
+  const auto first = std::find_if(rows.begin(), rows.end(), [](const ComparisonRow& row) { return row.losses.has_value(); });
+  std::vector<std::string> without;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].id_at_end = {}, rows[i].ood_at_end = {};
+    for (auto& [name, loss] : rows[i].domains) loss = kUnknown;
+    if (rows[i].losses && rows[i].losses->text == first->losses->text)
+      take_kept_ends(rows[i], groups[i].seeds, domain, losses_of, true);
+    else
+      without.push_back(rows[i].title);
   }
+  comparison.ends_kept = without.empty() && !rows.empty();
+  if (!without.empty())
+    comparison.warnings.push_back(named_briefly(without) + ": not evaluated on " + std::to_string(ends.tokens()) + " tokens of the " +
+                                  ends.split() + " split at the end");
 }
 
 void compare_rows_with_first(Comparison& comparison) {
@@ -358,10 +238,10 @@ void compare_rows_with_first(Comparison& comparison) {
 }
 
 /// "avey, seed 2: has not come down to 3.20 yet (step 40 of 1000)"
-std::string why_left_out(const Run& run, const TrunksAndBranches& trunks, const std::optional<double>& equal_loss,
+std::string why_left_out(const Run& run, const ToldNames& told, const TrunksAndBranches& trunks, const std::optional<double>& equal_loss,
                          const std::string& domain, const PretrainingLoss& loss) {
   const RunInfo& info = run.info();
-  const std::string name = run.name() + ", seed " + std::to_string(info.seed) + ": ";
+  const std::string name = told(run) + ", seed " + std::to_string(info.seed) + ": ";
   if (const std::string damage = run.damage(); !damage.empty()) return name + damage + ", so it has no end";
   const Trajectory t = trunks.trajectory_of(run, domain, loss);
   std::array<char, 96> text{};
@@ -418,8 +298,13 @@ std::optional<size_t> best_row(const Comparison& comparison, ComparedAt at) {
   return least;
 }
 
-Comparison compare(const std::vector<const Run*>& given, std::optional<double> at_loss, const std::string& domain,
-                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
+namespace {
+
+/// `ends`: null: what the runs evaluated themselves.
+Comparison compared(const std::vector<const Run*>& given, std::optional<double> at_loss, const std::string& domain,
+                    const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning,
+                    const EndEvaluations* ends) {
+  const LossesOf losses_of = [&](const Run& run) { return ends ? ends->of(run) : losses_at_end(run.info().directory, run.info().step); };
   Comparison comparison;
   comparison.pretraining = pretraining;
   if (given.empty()) return comparison;
@@ -432,7 +317,7 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
   for (const RunGroup& group : groups) {
     comparison.rows.push_back(make_row(group, trunks, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
-    comparison.rows.back().losses = losses_of_row(group.seeds, unusable);
+    comparison.rows.back().losses = losses_of_row(group.seeds, losses_of, unusable);
     const std::vector<std::string> repeats = describe_repeats(group.seeds);
     unusable.insert(unusable.end(), repeats.begin(), repeats.end());
     const Tuning& known = comparison.rows.back().tuning;
@@ -442,18 +327,36 @@ Comparison compare(const std::vector<const Run*>& given, std::optional<double> a
     return run->info().state == RunState::finished && as_many_tokens(*run, *runs.front());
   });
   pair_with_first(comparison, domain);
-  take_kept_ends(comparison, groups, domain);
+  if (ends) comparison.split = ends->split(), comparison.split_tokens = ends->tokens();
+  if (ends)
+    take_ends_of(*ends, comparison, groups, domain, losses_of);
+  else
+    take_kept_ends(comparison, groups, domain, losses_of);
   compare_rows_with_first(comparison);
   comparison.equal_reason = reason_of(comparison, at_loss.has_value());
+  const ToldNames told(runs);
   for (const Run* run : runs)
-    if (std::string why = why_left_out(*run, trunks, comparison.equal_loss, domain, pretraining); !why.empty())
+    if (std::string why = why_left_out(*run, told, trunks, comparison.equal_loss, domain, pretraining); !why.empty())
       comparison.left_out.push_back(std::move(why));
-  comparison.warnings = find_differences(runs, searched.size() == 1 ? *searched.begin() : std::string());
+  for (std::string& difference : find_differences(runs, searched.size() == 1 ? *searched.begin() : std::string()))
+    comparison.warnings.push_back(std::move(difference));
   comparison.warnings.insert(comparison.warnings.end(), unusable.begin(), unusable.end());
   warn_of_tuning(comparison.warnings, comparison.rows);
   comparison.tuning = describe_tuning(comparison.rows);
   comparison.equality = describe_equality(comparison.rows);
   return comparison;
+}
+
+}  // namespace
+
+Comparison compare(const std::vector<const Run*>& runs, std::optional<double> at_loss, const std::string& domain,
+                   const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
+  return compared(runs, at_loss, domain, among, pretraining, tuning, nullptr);
+}
+
+Comparison compare_at_ends(const std::vector<const Run*>& runs, const EndEvaluations& ends, std::optional<double> at_loss,
+                           const std::string& domain, const PretrainingLoss& pretraining, const TuningOfRun& tuning) {
+  return compared(runs, at_loss, domain, {}, pretraining, tuning, &ends);
 }
 
 }  // namespace saccade

@@ -86,7 +86,9 @@ struct Comparison {
   std::vector<ComparisonRow> rows;
   std::vector<std::string> left_out;  ///< runs that do not count at `equal_loss` or at the end, and why: too young, damaged, diverged
   bool ends_kept = false;  ///< ends are those of the evaluations that all runs made of one text when they had ended, else the journal's
-  bool equal_ends = true;  ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
+  std::string split = "validation";   ///< that the ends are of; of another one they are those that studies evaluated alone
+  int64_t split_tokens = 0;           ///< of every domain, in the evaluations of that other split
+  bool equal_ends = true;             ///< all are finished and were trained on as many tokens (1 %): ends may be ranked
   std::vector<std::string> warnings;  ///< what makes the runs incomparable: other corpus, tokenizer, evaluation, training
                                       ///< settings or precision, parameters off by > 1 %, an architecture that looks ahead
   std::string equality;               ///< what the rows have in common, and what not, with the values; empty for one row

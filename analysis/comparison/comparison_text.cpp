@@ -1,23 +1,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "analysis/comparison/comparison.h"
+#include "analysis/comparison/number_text.h"
 #include "analysis/runs/record_json.h"
 
 namespace saccade {
 namespace {
 
 using nlohmann::json;
-
-std::string format(const char* pattern, double value) {
-  if (std::isnan(value)) return "–";
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), pattern, value);
-  return text.data();
-}
-std::string format(const char* pattern, const std::optional<double>& value) { return value ? format(pattern, *value) : "–"; }
 
 size_t width_of(const std::string& utf8) {
   return static_cast<size_t>(
@@ -52,7 +44,8 @@ std::vector<std::string> domain_names(const Comparison& comparison) {
 /// "1234 MiB", of the process where that was measured.
 std::string memory_of(const ComparisonRow& row) {
   constexpr double kMebibyte = 1 << 20;
-  return format("%.0f MiB", row.memory_bytes / kMebibyte) + (row.memory_of_process && !std::isnan(row.memory_bytes) ? " (process)" : "");
+  return number_text("%.0f MiB", row.memory_bytes / kMebibyte) +
+         (row.memory_of_process && !std::isnan(row.memory_bytes) ? " (process)" : "");
 }
 
 /// What the rows took, one seed's worth.
@@ -64,8 +57,8 @@ std::string cost_table(const Comparison& comparison) {
     for (const std::string& device : row.devices) devices += (devices.empty() ? "" : "; ") + device;
     table.push_back({row.title, std::to_string(row.parameters),
                      row.embedding_parameters ? std::to_string(row.parameters - *row.embedding_parameters) : "–",
-                     format("%.0f", row.tokens), format("%.3e", row.flops), format("%.4g", row.seconds), format("%.0f", row.state_bytes),
-                     memory_of(row), devices});
+                     number_text("%.0f", row.tokens), number_text("%.3e", row.flops), number_text("%.4g", row.seconds),
+                     number_text("%.0f", row.state_bytes), memory_of(row), devices});
   }
   return aligned(table);
 }
@@ -89,36 +82,49 @@ std::string loss_table(const Comparison& comparison, const LossTable& of) {
   std::vector<std::vector<std::string>> table{head};
   for (const ComparisonRow& row : comparison.rows) {
     const ComparedLoss& loss = row.*of.loss;
-    std::vector<std::string> line{row.title, format("%.4f", loss.mean)};
-    if (text) line.push_back(format("%.4f", loss.text_error));
-    line.insert(line.end(), {format("%.4f", loss.deviation), format("%.4f", loss.half_95), format("%+.4f", loss.against_first),
-                             loss.test ? format("%.4f", loss.test->difference.half_95) : "–",
-                             loss.test ? format("%.3g", loss.test->p_holm) : "–", loss.test ? describe_more(*loss.test) : "–"});
+    std::vector<std::string> line{row.title, number_text("%.4f", loss.mean)};
+    if (text) line.push_back(number_text("%.4f", loss.text_error));
+    line.insert(line.end(), {number_text("%.4f", loss.deviation), number_text("%.4f", loss.half_95),
+                             number_text("%+.4f", loss.against_first), loss.test ? number_text("%.4f", loss.test->difference.half_95) : "–",
+                             loss.test ? number_text("%.3g", loss.test->p_holm) : "–", loss.test ? describe_more(*loss.test) : "–"});
     if (of.at_equal) line.push_back(read_from(row).empty() ? "–" : read_from(row));
     const LossAndError difference = row.ood_paired.value_or(LossAndError{});
     if (paired)
-      line.insert(line.end(), {format("%+.4f", difference.loss), format("%.4f", difference.error), format("%.3g", row.ood_paired_p)});
+      line.insert(line.end(),
+                  {number_text("%+.4f", difference.loss), number_text("%.4f", difference.error), number_text("%.3g", row.ood_paired_p)});
     table.push_back(std::move(line));
   }
   return aligned(table);
 }
 
+/// ", test split" behind what is of another split than runs evaluate themselves on.
+std::string of_split(const Comparison& comparison) { return comparison.split == "validation" ? "" : ", " + comparison.split + " split"; }
+
+/// Which text the losses at the end are of, where they are not those of the runs themselves.
+std::string split_note(const Comparison& comparison) {
+  if (comparison.split == "validation") return "";
+  return "Losses at the end, those of single domains too: " + comparison.split + " split, up to " +
+         std::to_string(comparison.split_tokens) +
+         " tokens of every domain, as the study evaluated them, each domain counting the same; all others are of the validation split.\n";
+}
+
 /// What the rows are and where they ended, domain by domain.
 std::string end_table(const Comparison& comparison) {
   const std::vector<std::string> domains = domain_names(comparison);
-  std::vector<std::string> head = {"architecture", "seeds", "parameters", "tokens/s", "ID loss", "OOD loss"};
+  std::vector<std::string> head = {
+      "architecture", "seeds", "parameters", "tokens/s", "ID loss" + of_split(comparison), "OOD loss" + of_split(comparison)};
   for (const std::string& name : domains) head.push_back("OOD " + name);
   std::vector<std::vector<std::string>> table{head};
   for (const ComparisonRow& row : comparison.rows) {
     std::vector<std::string> line = {row.title,
                                      std::to_string(row.seeds.size()),
-                                     format("%.3f M", static_cast<double>(row.parameters) / 1e6),
-                                     format("%.0f", row.tokens_per_second),
-                                     format("%.4f", row.id_at_end.mean),
-                                     format("%.4f", row.ood_at_end.mean)};
+                                     number_text("%.3f M", static_cast<double>(row.parameters) / 1e6),
+                                     number_text("%.0f", row.tokens_per_second),
+                                     number_text("%.4f", row.id_at_end.mean),
+                                     number_text("%.4f", row.ood_at_end.mean)};
     for (const std::string& name : domains) {
       const auto at = std::find_if(row.domains.begin(), row.domains.end(), [&](const auto& d) { return d.first == name; });
-      line.push_back(at == row.domains.end() ? "–" : format("%.4f", at->second));
+      line.push_back(at == row.domains.end() ? "–" : number_text("%.4f", at->second));
     }
     table.push_back(std::move(line));
   }
@@ -127,16 +133,18 @@ std::string end_table(const Comparison& comparison) {
 
 std::string loss_tables(const Comparison& comparison) {
   std::string text;
-  const std::string at = comparison.equal_loss ? "OOD at ID " + format("%.3f", *comparison.equal_loss) : "OOD at equal ID";
-  for (const LossTable& of :
-       {LossTable{at, &ComparisonRow::ood_at_equal, true}, LossTable{"OOD at the end", &ComparisonRow::ood_at_end, false, true},
-        LossTable{"ID at the end", &ComparisonRow::id_at_end}})
+  const std::string at = comparison.equal_loss ? "OOD at ID " + number_text("%.3f", *comparison.equal_loss) : "OOD at equal ID";
+  for (const LossTable& of : {LossTable{at, &ComparisonRow::ood_at_equal, true},
+                              LossTable{"OOD at the end" + of_split(comparison), &ComparisonRow::ood_at_end, false, true},
+                              LossTable{"ID at the end" + of_split(comparison), &ComparisonRow::id_at_end}})
     text += "\n" + loss_table(comparison, of);
   text += "Losses in nats per token; ID: " + describe(comparison.pretraining) +
           ". ± text: standard error over the text that was evaluated; ± seeds: sample standard deviation; ± 95 %: of the mean over seeds "
           "(Student t); against first: the mean difference of the seeds that the first has too, and its 95 % interval; p: paired t test of "
           "them, corrected for the other rows (Holm).\n";
-  if (comparison.ends_kept) text += "Ends are those of the evaluations that the runs made of one text when they had ended.\n";
+  text += split_note(comparison);
+  if (comparison.ends_kept && comparison.split == "validation")
+    text += "Ends are those of the evaluations that the runs made of one text when they had ended.\n";
   if (!comparison.equal_ends && comparison.rows.size() > 1)
     text += "Not all runs have ended after as many tokens, so their ends are not held against each other.\n";
   const auto any = [&](auto&& has) { return std::any_of(comparison.rows.begin(), comparison.rows.end(), has); };
@@ -227,7 +235,11 @@ json to_json(const Comparison& comparison) {
           {"equal_loss", number_or_null(comparison.equal_loss)},
           {"equal_loss_reason", comparison.equal_reason},
           {"rows", rows},
-          {"ends", comparison.ends_kept ? "final evaluations" : "journals"},
+          {"ends", comparison.split != "validation" ? "evaluations of studies"
+                   : comparison.ends_kept           ? "final evaluations"
+                                                    : "journals"},
+          {"split", comparison.split},
+          {"split_tokens", comparison.split_tokens > 0 ? json(comparison.split_tokens) : json()},
           {"equal_ends", comparison.equal_ends},
           {"left_out", comparison.left_out},
           {"equality", comparison.equality},

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analysis/comparison/groups.h"
+#include "analysis/comparison/number_text.h"
 #include "analysis/runs/run_info.h"
 #include "kernels/engine/error.h"
 
@@ -18,13 +19,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::array<const char*, 3> kNames{"tokens", "flops", "seconds"};
-
-std::string format(const char* pattern, double value) {
-  if (!std::isfinite(value)) return "–";
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), pattern, value);
-  return text.data();
-}
 
 const Column& column(const Series& series, Spent spent) {
   return spent == Spent::tokens ? series.tokens : spent == Spent::flops ? series.flops : series.seconds;
@@ -80,8 +74,8 @@ Spent parse_spent(const std::string& name) {
 }
 
 std::string describe(Spent spent, double amount) {
-  if (spent == Spent::tokens) return format("%.0f tokens", amount);
-  return spent == Spent::flops ? format("%.3e FLOPs", amount) : format("%.4g s of training", amount);
+  if (spent == Spent::tokens) return number_text("%.0f tokens", amount);
+  return spent == Spent::flops ? number_text("%.3e FLOPs", amount) : number_text("%.4g s of training", amount);
 }
 
 Course course(const Run& run, Spent spent, const std::string& domain, const PretrainingLoss& loss) {
@@ -254,11 +248,11 @@ std::string to_text(const EqualCost& comparison) {
   if (!comparison.amount) return "No run has been evaluated, so none can be read at equal " + what + ".\n";
   std::string text = "At equal " + what + ", " + describe(comparison.spent, *comparison.amount) + ", those of the run that took least:\n";
   const auto number = [](const Repeated& r) {
-    return r.count == 0 ? std::string("–") : format("%.4f", r.mean) + (r.deviation ? " ± " + format("%.4f", *r.deviation) : "");
+    return r.count == 0 ? std::string("–") : number_text("%.4f", r.mean) + (r.deviation ? " ± " + number_text("%.4f", *r.deviation) : "");
   };
   for (const EqualCostRow& row : comparison.rows) {
     text += row.title + ": ID loss " + number(row.pretraining) + ", OOD loss " + number(row.ood);
-    if (row.against_first) text += " (" + format("%+.4f", *row.against_first) + " against first)";
+    if (row.against_first) text += " (" + number_text("%+.4f", *row.against_first) + " against first)";
     text += ", " + std::to_string(row.pretraining.count) + (row.pretraining.count == 1 ? " seed, " : " seeds, ") + row.read_from;
     if (comparison.spent == Spent::seconds) text += "; on " + joined({row.devices.begin(), row.devices.end()}, "; ");
     text += "\n";

@@ -32,13 +32,29 @@ void differing(const std::vector<const json*>& values, const std::string& pointe
   }
 }
 
+/// A run learns from a corpus or a task: one thing with two names, of which the other one is empty.
+constexpr const char* kSource = "/data";
+
+void join_sources(const std::vector<const json*>& configs, std::vector<Flat>& flats) {
+  const auto of_task = [](const Flat& flat) { return flat.contains("/data/task"); };
+  if (std::none_of(flats.begin(), flats.end(), of_task)) return;  // all have one task, or none
+  for (size_t i = 0; i < flats.size(); ++i) {
+    const json data = configs[i]->value("data", json::object());
+    const std::string task = data.value("task", "");
+    flats[i][kSource] = task.empty() ? "corpus " + data.value("corpus", "none") : "task " + task;
+    flats[i].erase("/data/task");
+    flats[i].erase("/data/corpus");
+  }
+}
+
 std::string value_at(const Flat& flat, const std::string& pointer) {
   const auto at = flat.find(pointer);
-  return at == flat.end() ? "none" : at->second;
+  return at == flat.end() || at->second.empty() ? "none" : at->second;
 }
 
 /// "top1_window 64"
 std::string phrase(const std::string& pointer, const std::string& value) {
+  if (pointer == kSource) return value;
   std::string word = pointer.substr(pointer.rfind('/') + 1);
   std::replace(word.begin(), word.end(), '_', ' ');
   return word + " " + value;
@@ -110,7 +126,7 @@ std::vector<std::string> group_names(const std::vector<RunGroup>& groups, const 
     std::vector<Flat> flats(members.size());
     std::vector<const json*> configs;
     for (const size_t i : members) configs.push_back(&groups[i].seeds.front()->experiment());
-    if (several) differing(configs, "", flats);
+    if (several) differing(configs, "", flats), join_sources(configs, flats);
     const std::vector<std::string> settings = several ? telling(flats) : std::vector<std::string>();
     std::set<std::string> taken;
     for (const size_t i : members)

@@ -1,9 +1,11 @@
 #include "analysis/comparison/length_losses.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <optional>
+#include <map>
+#include <set>
 
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/sealed_json.h"
@@ -22,19 +24,43 @@ double number_of(const Json& object, const char* key) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
+Json to_json(const LengthLosses::Stepwise& s) {
+  return {{"loss", s.loss},
+          {"standard_error", s.error},
+          {"price_of_looking_ahead", s.price},
+          {"price_standard_error", s.price_error},
+          {"last_loss", s.last},
+          {"last_standard_error", s.last_error},
+          {"last_price_of_looking_ahead", s.last_price},
+          {"last_price_standard_error", s.last_price_error}};
+}
+
+LengthLosses::Stepwise stepwise_from(const Json& o) {
+  return {o.at("loss"),
+          number_of(o, "standard_error"),
+          o.at("price_of_looking_ahead"),
+          number_of(o, "price_standard_error"),
+          o.at("last_loss"),
+          number_of(o, "last_standard_error"),
+          o.at("last_price_of_looking_ahead"),
+          number_of(o, "last_price_standard_error")};
+}
+
 Json to_json(const LengthLosses::At& at) {
   Json bins = Json::array();
   for (const PositionLoss& bin : at.by_position) bins.push_back({bin.begin, bin.end, bin.loss});
-  return {{"length", at.length},
-          {"loss", at.loss},
-          {"standard_error", at.error},
-          {"last_loss", at.last},
-          {"last_standard_error", at.last_error},
-          {"last_change", at.change},
-          {"last_change_standard_error", at.change_error},
-          {"by_position", bins},
-          {"by_document", at.by_document},
-          {"last_by_document", at.last_by_document}};
+  Json object{{"length", at.length},
+              {"loss", at.loss},
+              {"standard_error", at.error},
+              {"last_loss", at.last},
+              {"last_standard_error", at.last_error},
+              {"last_change", at.change},
+              {"last_change_standard_error", at.change_error},
+              {"by_position", bins},
+              {"by_document", at.by_document},
+              {"last_by_document", at.last_by_document}};
+  if (at.stepwise) object["stepwise"] = to_json(*at.stepwise);
+  return object;
 }
 
 LengthLosses::At at_from(const Json& object) {
@@ -46,13 +72,47 @@ LengthLosses::At at_from(const Json& object) {
   for (const Json& bin : object.at("by_position")) at.by_position.push_back({bin.at(0), bin.at(1), bin.at(2)});
   at.by_document = object.at("by_document").get<std::vector<double>>();
   at.last_by_document = object.at("last_by_document").get<std::vector<double>>();
+  if (object.contains("stepwise")) at.stepwise = stepwise_from(object.at("stepwise"));
   return at;
 }
 
-/// The step of "step-12.validation.lengths-1a2b3c4d.json".
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!name.starts_with("step-") || !name.ends_with(".json") || name.find(".lengths-") == name.npos) return {};
-  return std::strtoll(name.c_str() + 5, nullptr, 10);
+/// A file "step-12.validation.lengths-1a2b3c4d.json".
+struct Kept {
+  fs::path file;
+  std::string text;  ///< "validation.lengths-1a2b3c4d.json": split and corpus
+  std::pair<int64_t, fs::file_time_type> age;
+};
+
+std::vector<Kept> kept_in(const fs::path& run) {
+  std::vector<Kept> all;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run / kEvaluations, none)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("step-") || !name.ends_with(".json") || name.find(".lengths-") == name.npos) continue;
+    all.push_back({entry.path(), name.substr(name.find('.')), {std::strtoll(name.c_str() + 5, nullptr, 10), entry.last_write_time(none)}});
+  }
+  return all;
+}
+
+/// The newest of a text, or of any.
+const Kept* newest(const std::vector<Kept>& all, const std::string& text) {
+  const Kept* found = nullptr;
+  for (const Kept& kept : all)
+    if ((text.empty() || kept.text == text) && (found == nullptr || kept.age > found->age)) found = &kept;
+  return found;
+}
+
+/// Of most of the runs, and of those the one that was written last.
+std::string common_text(const std::vector<std::vector<Kept>>& runs) {
+  std::map<std::string, std::pair<std::set<size_t>, fs::file_time_type>> texts;  // the runs that have it
+  for (size_t i = 0; i < runs.size(); ++i)
+    for (const Kept& kept : runs[i]) {
+      auto& [having, written] = texts.try_emplace(kept.text, std::set<size_t>(), kept.age.second).first->second;
+      having.insert(i), written = std::max(written, kept.age.second);
+    }
+  const auto rank = [](const auto& text) { return std::pair(text.second.first.size(), text.second.second); };
+  const auto best = std::max_element(texts.begin(), texts.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  return best == texts.end() ? std::string() : best->first;
 }
 
 }  // namespace
@@ -108,18 +168,22 @@ fs::path length_losses_file(const fs::path& run, const LengthLosses& losses) {
          ("step-" + std::to_string(losses.step) + "." + losses.split + ".lengths-" + losses.corpus_hash.substr(0, 8) + ".json");
 }
 
-std::shared_ptr<const LengthLosses> newest_length_losses(const fs::path& run) {
-  fs::path newest;
-  std::pair<int64_t, fs::file_time_type> best;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator(run / kEvaluations, none)) {
-    const std::optional<int64_t> step = step_of(entry.path().filename().string());
-    if (!step) continue;
-    const std::pair<int64_t, fs::file_time_type> found{*step, entry.last_write_time(none)};
-    if (newest.empty() || found > best) newest = entry.path(), best = found;
+std::vector<std::shared_ptr<const LengthLosses>> comparable_length_losses(const std::vector<fs::path>& runs, bool* more) {
+  std::vector<std::vector<Kept>> kept;
+  for (const fs::path& run : runs) kept.push_back(kept_in(run));
+  const std::string text = common_text(kept);
+  std::vector<std::shared_ptr<const LengthLosses>> losses;
+  for (const std::vector<Kept>& all : kept) {
+    const Kept* chosen = newest(all, text);
+    if (chosen == nullptr) chosen = newest(all, "");
+    if (more != nullptr) *more |= std::any_of(all.begin(), all.end(), [&](const Kept& each) { return each.text != text; });
+    losses.push_back(chosen == nullptr ? nullptr
+                                       : std::make_shared<const LengthLosses>(
+                                             parse_length_losses(read_sealed_json(chosen->file), chosen->file.string())));
   }
-  if (newest.empty()) return {};
-  return std::make_shared<const LengthLosses>(parse_length_losses(read_sealed_json(newest), newest.string()));
+  return losses;
 }
+
+std::shared_ptr<const LengthLosses> newest_length_losses(const fs::path& run) { return comparable_length_losses({run}).front(); }
 
 }  // namespace saccade

@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 
+#include "analysis/comparison/filter_names.h"
 #include "analysis/comparison/group_names.h"
 #include "models/config/old_names.h"
 
@@ -122,6 +123,25 @@ bool RunFilter::holds(const Term& term, const Asked& asked) {
 
 bool RunFilter::passes(const Asked& asked) const {
   return std::all_of(terms_.begin(), terms_.end(), [&](const Term& term) { return holds(term, asked); });
+}
+
+std::vector<std::string> unknown_filter_names(const std::string& text, const std::vector<const Run*>& runs) {
+  constexpr const char* kOfEveryRun[] = {"tag", "note", "state"};
+  std::vector<std::string> unknown;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t at = word.find_first_of(":=<>");
+    if (at == 0 || at == std::string::npos) continue;
+    const std::string written = word.substr(0, at), name = current_setting_name(written);
+    const bool known = std::find(std::begin(kOfEveryRun), std::end(kOfEveryRun), name) != std::end(kOfEveryRun) ||
+                       std::any_of(runs.begin(), runs.end(), [&](const Run* run) {
+                         std::vector<const json*> values;
+                         collect(run->info().config, name, values);
+                         return !values.empty() || measured(run->info(), nullptr, name);
+                       });
+    if (!known && std::find(unknown.begin(), unknown.end(), written) == unknown.end()) unknown.push_back(written);
+  }
+  return unknown;
 }
 
 bool RunFilter::passes(const Run& run) const { return passes(Asked{run.info(), &run, to_string(run.info().state)}); }

@@ -71,14 +71,14 @@ int64_t tokens_for_error(int64_t tokens, double error, double goal) {
   return tokens << static_cast<int>(std::clamp(doublings, 1.0, kMost));
 }
 
-std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t step) {
+std::shared_ptr<const SequenceLosses> kept_losses(const fs::path& path) {
   struct Known {
     fs::file_time_type written;
     std::shared_ptr<const SequenceLosses> losses;
   };
   static std::mutex mutex;
   static std::map<std::string, Known> known;
-  const std::string file = run / kEvaluations / ("step-" + std::to_string(step) + ".validation.json");
+  const std::string file = path.string();
   std::error_code missing;
   const fs::file_time_type written = fs::last_write_time(file, missing);
   if (missing) return {};
@@ -90,6 +90,10 @@ std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t
   const std::lock_guard lock(mutex);
   known[file] = {written, losses};
   return losses;
+}
+
+std::shared_ptr<const SequenceLosses> losses_at_end(const fs::path& run, int64_t step) {
+  return kept_losses(run / kEvaluations / ("step-" + std::to_string(step) + ".validation.json"));
 }
 
 SequenceLosses mean_of(const std::vector<std::shared_ptr<const SequenceLosses>>& seeds) {

@@ -15,10 +15,10 @@ namespace saccade {
 struct SequenceLosses {
   struct Domain {
     bool ood = false;
-    double loss = 0;                  ///< mean over tokens, nats
+    double loss = 0;                                                  ///< mean over tokens, nats
     double bits_per_byte = std::numeric_limits<double>::quiet_NaN();  ///< of the same text; NaN: not known
-    std::vector<double> by_sequence;  ///< mean over the tokens of each
-    std::vector<int64_t> targets;     ///< how many those are
+    std::vector<double> by_sequence;                                  ///< mean over the tokens of each
+    std::vector<int64_t> targets;                                     ///< how many those are
   };
   int64_t step = 0;
   int64_t length = 0;  ///< tokens of a sequence, at most
@@ -38,9 +38,12 @@ bool is_whole_split(const SequenceLosses& losses, int64_t tokens);
 /// the root of their number.
 int64_t tokens_for_error(int64_t tokens, double error, double goal);
 
-/// The evaluation that a run made of the validation split when it ended (`training.final_evaluation_tokens`); null where it made none. A
-/// file is read once, as long as it does not change: the window compares the same runs again and again while a line is dragged. Throws
-/// DataError when the file is damaged.
+/// An evaluation as it is kept in a file; null where there is no such file. It is read once, as long as it does not change: the window
+/// compares the same runs again and again while a line is dragged. Throws DataError when the file is damaged.
+std::shared_ptr<const SequenceLosses> kept_losses(const std::filesystem::path& file);
+
+/// The evaluation that a run made of the validation split when it ended (`training.final_evaluation_tokens`); null where it made none, and
+/// otherwise as kept_losses().
 std::shared_ptr<const SequenceLosses> losses_at_end(const std::filesystem::path& run, int64_t step);
 
 /// The mean of several, of seeds of one experiment; of the domains and sequences of the first. Throws DataError where they are of other

@@ -5,6 +5,7 @@
 
 #include "analysis/comparison/look_ahead.h"
 #include "analysis/evaluation/evaluation_input.h"
+#include "analysis/evaluation/stepwise_evaluation.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/sealed_json.h"
@@ -92,6 +93,40 @@ std::vector<PositionLoss> bins_of(const std::vector<double>& losses, int64_t len
   return loss_by_position(by_position);
 }
 
+/// The rows' tokens begin … begin + length - 1 as a batch.
+FrozenBatch window(const FrozenBatch& batch, int64_t begin, int64_t length) {
+  FrozenBatch part{batch.domain, {}, {}, batch.sequences, length};
+  for (int64_t row = 0; row < batch.sequences; ++row) {
+    const int64_t at = row * batch.length + begin;
+    part.tokens.insert(part.tokens.end(), batch.tokens.begin() + at, batch.tokens.begin() + at + length);
+    part.targets.insert(part.targets.end(), batch.targets.begin() + at, batch.targets.begin() + at + length);
+  }
+  return part;
+}
+
+/// Loss and price of documents' means; the errors are those over the documents.
+void take_readings(const std::vector<double>& stepwise, const std::vector<double>& one_pass, double& loss, double& error, double& price,
+                   double& price_error) {
+  std::vector<double> prices;
+  for (size_t i = 0; i < stepwise.size(); ++i) prices.push_back(stepwise[i] - one_pass[i]);
+  loss = mean(stepwise), error = standard_error(stepwise), price = mean(prices), price_error = standard_error(prices);
+}
+
+/// What decoding loses on the targets that `at` has of one pass.
+LengthLosses::Stepwise stepwise_at(LoadedModel& loaded, EvaluationPass& pass, const FrozenBatch& batch, const LengthLosses::At& at,
+                                   int64_t last, const EvaluationProgress& progress) {
+  const auto losses_from = [&](int64_t begin) {
+    return stepwise_losses(*loaded.model, window(batch, begin, at.length), pass.piece_sequences(at.length), [&](double fraction) {
+      if (progress.done) progress.done(fraction, batch.domain + ", " + std::to_string(at.length) + " tokens, token by token");
+    });
+  };
+  const std::vector<double> whole = losses_from(0), end = at.length == batch.length ? whole : losses_from(batch.length - at.length);
+  LengthLosses::Stepwise s;
+  take_readings(means_of_last(whole, at.length, at.length), at.by_document, s.loss, s.error, s.price, s.price_error);
+  take_readings(means_of_last(end, at.length, last), at.last_by_document, s.last, s.last_error, s.last_price, s.last_price_error);
+  return s;
+}
+
 LengthLosses::At at_length(EvaluationPass& pass, const FrozenBatch& batch, int64_t length, int64_t last,
                            const std::function<void()>& row_done) {
   LengthLosses::At at;
@@ -156,6 +191,8 @@ LengthLosses evaluate_lengths(const std::filesystem::path& directory, const RunE
   use_threads(config.threads);
   EvaluationPass pass(
       model.model(), model.arena(), [&](Tape& tape) { model.prepare(tape); }, micro_batch_tokens(config.training));
+  if (wanted.stepwise && !pass.decodes(lengths.back()))
+    throw UsageError("--reading stepwise: the model does not decode sequences of " + std::to_string(lengths.back()) + " tokens");
   const std::vector<std::string> domains = evaluation_domains(config, options, corpus);
   for (size_t i = 0; i < domains.size(); ++i) {
     const auto store = TokenStore::open(corpus, domains[i], options.split, *loaded.tokenizer, progress.message);
@@ -171,8 +208,10 @@ LengthLosses evaluate_lengths(const std::filesystem::path& directory, const RunE
       if (progress.done)
         progress.done((static_cast<double>(i) + static_cast<double>(++rows) / all) / static_cast<double>(domains.size()), domains[i]);
     };
-    for (const int64_t length : lengths)
-      domain.lengths.push_back(at_length(pass, batch, length, std::max<int64_t>(1, trained / 2), row_done));
+    const int64_t last = std::max<int64_t>(1, trained / 2);
+    for (const int64_t length : lengths) domain.lengths.push_back(at_length(pass, batch, length, last, row_done));
+    if (wanted.stepwise)
+      for (LengthLosses::At& at : domain.lengths) at.stepwise = stepwise_at(loaded, pass, batch, at, last, progress);
     compare_with_shortest(domain.lengths);
   }
   if (losses.domains.empty())

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/comparison/number_text.h"
 #include "analysis/evaluation/evaluation_input.h"
 #include "analysis/evaluation/stepwise_evaluation.h"
 #include "models/training/training_step.h"
@@ -27,6 +28,18 @@ namespace {
 
 /// `also` is told every batch with what one pass lost on it.
 using Also = std::function<void(LoadedModel& loaded, EvaluationPass& pass, const FrozenBatch& batch, const Evaluation& one_pass)>;
+
+/// `done`: sequences of all batches.
+void tell_progress(const std::vector<FrozenBatch>& batches, int64_t done, const EvaluationProgress& progress) {
+  if (!progress.done) return;
+  int64_t all = 0;
+  const std::string* domain = nullptr;  // of the last sequence done
+  for (const FrozenBatch& batch : batches) {
+    if (all < done) domain = &batch.domain;
+    all += batch.sequences;
+  }
+  progress.done(static_cast<double>(done) / static_cast<double>(all), *domain);
+}
 
 RunEvaluation evaluate(const std::filesystem::path& directory, const RunEvaluationOptions& options, const EvaluationProgress& progress,
                        const Also& also) {
@@ -57,16 +70,10 @@ RunEvaluation evaluate(const std::filesystem::path& directory, const RunEvaluati
                            .device = model.arena().device(),
                            .precision = to_string(model.activations()),
                            .domains = {}};
-  const auto share = 1.0 / static_cast<double>(batches.size());
-  for (const FrozenBatch& batch : batches) {
-    const auto tell = [&, before = static_cast<double>(evaluation.domains.size())](int64_t done) {
-      const double part = static_cast<double>(done) / static_cast<double>(batch.sequences);
-      if (progress.done) progress.done(share * (before + part), batch.domain);
-    };
-    Evaluation result = pass.evaluate(batch, tell);
-    if (also) also(loaded, pass, batch, result);
-    const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
-    evaluation.domains.push_back({batch.domain, is_ood(config.data, batch.domain), batch.sequences, targets, std::move(result)});
+  std::vector<Evaluation> results = pass.evaluate(batches, [&](int64_t done) { tell_progress(batches, done, progress); });
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (also) also(loaded, pass, batches[i], results[i]);
+    evaluation.domains.push_back(domain_evaluation(config.data, batches[i], std::move(results[i])));
   }
   return evaluation;
 }
@@ -112,7 +119,7 @@ PairedEvaluation evaluate_pairs(const std::vector<std::filesystem::path>& direct
     if (paired.whole_split || largest <= error) return paired;
     options.tokens = tokens_for_error(std::max(options.tokens, paired.tokens), largest, error);
     if (progress.message)
-      progress.message("the error of a difference is " + nlohmann::json(largest).dump() + " nats: evaluating on " +
+      progress.message("the error of a difference is " + number_text("%.4f", largest) + " nats: evaluating on " +
                        std::to_string(options.tokens) + " tokens of every domain");
   }
 }

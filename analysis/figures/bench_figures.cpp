@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 
-#include "analysis/figures/palette.h"
 #include "kernels/engine/error.h"
 #include "models/suggest.h"
 
@@ -83,6 +82,19 @@ Value value_of(const std::vector<BenchedModel>& models, const BenchedModel& mode
   return {point.value / there->value, point.low / there->value, point.high / there->value};
 }
 
+/// Hues by title; where runs are drawn beside, models of their names look as they do, and no other one does.
+std::vector<VariantLook> looks_of(const std::vector<BenchedModel>& models, const std::vector<std::string>& labels,
+                                  const std::map<std::string, VariantLook>& beside) {
+  std::vector<std::string> titles;
+  std::vector<VariantLook> taken;
+  for (const BenchedModel& model : models) titles.push_back(model.title);
+  for (const auto& [name, look] : beside) taken.push_back(look);
+  std::vector<VariantLook> looks = variant_looks(titles, taken);
+  for (size_t m = 0; m < models.size(); ++m)
+    if (const auto same = beside.find(labels[m]); same != beside.end()) looks[m] = same->second;
+  return looks;
+}
+
 std::string place_text(const Point& point) {
   const std::string length = std::to_string(point.length) + " tokens";
   return over_batch(point.quantity) ? std::to_string(point.batch) + " prompts of " + length : length;
@@ -129,22 +141,19 @@ std::string refusals_of(const std::string& label, const std::vector<Point>& poin
 
 }  // namespace
 
-BenchFigure bench_figure(const std::vector<BenchedModel>& models, const std::string& quantity, const std::string& relative,
-                         int64_t prompt) {
+BenchFigure bench_figure(const std::vector<BenchedModel>& models, const std::string& quantity, const std::string& relative, int64_t prompt,
+                         const std::map<std::string, VariantLook>& beside) {
   require_reference(models, relative);
   if (prompt == 0) prompt = longest_prompt(models, quantity);
   BenchFigure made;
   Figure& figure = made.figure;
   figure.id = quantity, figure.title = quantity_title(quantity);
-  figure.x.title = over_batch(quantity)           ? "sequences, prompts of " + std::to_string(prompt)
-                   : quantity == "training-speed" ? "sequence (tokens)"
-                                                  : "prompt (tokens)";
+  const std::string prompts = prompt > 0 ? ", prompts of " + std::to_string(prompt) : "";  // nothing is known of any: no file has them
+  figure.x.title = over_batch(quantity) ? "sequences" + prompts : quantity == "training-speed" ? "sequence (tokens)" : "prompt (tokens)";
   figure.y.title =
       relative.empty() ? quantity_title(quantity) : (quantity == "state-bytes" ? "state, of " : "times as fast as ") + relative;
-  std::vector<std::string> titles;
-  for (const BenchedModel& model : models) titles.push_back(model.title);
-  const std::vector<VariantLook> looks = variant_looks(titles);
   const std::vector<std::string> labels = labels_of(models);
+  const std::vector<VariantLook> looks = looks_of(models, labels, beside);
   for (size_t m = 0; m < models.size(); ++m) {
     const std::vector<Point> points = points_of(models[m], quantity, prompt);
     Curve curve{.label = labels[m], .x = {}, .y = {}, .colour = looks[m].colour, .marker = looks[m].marker};

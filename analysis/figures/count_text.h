@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -19,6 +20,11 @@ inline std::string count_text(double value) {
     }
   std::snprintf(text.data(), text.size(), "%.3g", value);
   return text.data();
+}
+
+/// "1 run", "2 runs"; of what has another plural `many`.
+inline std::string counted(int64_t count, const std::string& one, const std::string& many = {}) {
+  return std::to_string(count) + " " + (count == 1 ? one : many.empty() ? one + "s" : many);
 }
 
 }  // namespace saccade

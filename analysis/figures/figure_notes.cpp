@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/comparison/branches.h"
+#include "analysis/figures/page_caption.h"
 
 namespace saccade {
 namespace {
@@ -26,8 +27,15 @@ std::string list_of(const std::vector<std::string>& labels) {
   return text;
 }
 
-/// The longest list, of several, is "all others".
+size_t label_count(const Said& said) {
+  size_t count = 0;
+  for (const auto& [words, labels] : said) count += labels.size();
+  return count;
+}
+
+/// The longest list, of several, is "all others"; of more labels than anybody reads "5 of 26".
 std::string list_in(const Said& said, size_t i) {
+  if (const size_t all = label_count(said); all > kNamedGroups) return std::to_string(said[i].second.size()) + " of " + std::to_string(all);
   size_t longest = 0;
   for (size_t k = 1; k < said.size(); ++k)
     if (said[k].second.size() > said[longest].second.size()) longest = k;
@@ -77,7 +85,9 @@ std::string schedule_note(const std::vector<Curve>& curves) {
   if (said.empty()) return "";
   const std::string points = "all points but the last of a finished run are mid-schedule, read before the learning rate has fallen.";
   if (!any_ends) return "No curve has ends of cooldown branches: " + points;
-  return "Without ends of cooldown branches, " + list_of(said.front().second) + ": " + points;
+  const std::vector<std::string>& labels = said.front().second;
+  const bool many = labels.size() > kNamedGroups;
+  return "Without ends of cooldown branches, " + (many ? std::to_string(labels.size()) + " curves" : list_of(labels)) + ": " + points;
 }
 
 std::string joined_note(const std::string& one, const std::string& other) {

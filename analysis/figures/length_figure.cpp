@@ -1,6 +1,8 @@
 #include "analysis/figures/length_figure.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "analysis/comparison/length_losses.h"
@@ -38,6 +40,32 @@ Line line_of(const LengthLosses& losses, const std::string& domain, bool last) {
   return line;
 }
 
+std::string text_of(const LengthLosses& losses) { return "the " + losses.split + " text of " + losses.corpus; }
+
+/// What runs were evaluated on in common, as far as they were; `notes` say what was taken where there was a choice, and which runs have
+/// other text.
+std::map<const Run*, std::shared_ptr<const LengthLosses>> losses_of(const DrawnSet& drawn, std::vector<std::string>& notes) {
+  std::vector<const Run*> runs;
+  std::vector<std::filesystem::path> folders;
+  for (const DrawnRuns& each : drawn)
+    for (const Run* run : each.seeds) runs.push_back(run), folders.push_back(run->info().directory);
+  bool chosen = false;
+  const auto losses = comparable_length_losses(folders, &chosen);
+  std::map<const Run*, std::shared_ptr<const LengthLosses>> taken;
+  std::map<std::string, std::vector<std::string>> of_text;  // the runs
+  for (size_t i = 0; i < runs.size(); ++i) {
+    taken[runs[i]] = losses[i];
+    if (losses[i]) of_text[text_of(*losses[i])].push_back(folders[i].filename().string());
+  }
+  const auto most =
+      std::max_element(of_text.begin(), of_text.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (chosen && most != of_text.end()) notes.push_back("Losses over length of " + most->first + ", on which most runs were evaluated.");
+  for (auto text = of_text.begin(); text != of_text.end(); ++text)
+    for (const std::string& run : text == most ? std::vector<std::string>() : text->second)
+      notes.push_back(run + " was evaluated on other text: " + text->first + ".");
+  return taken;
+}
+
 }  // namespace
 
 Figure length_figure(const DrawnSet& drawn, const std::string& domain, bool last, Spread spread) {
@@ -46,10 +74,11 @@ Figure length_figure(const DrawnSet& drawn, const std::string& domain, bool last
   figure.x = {"tokens read", true, false, {}};
   figure.y = {last ? "loss of the last tokens (nats)" : "loss (nats)", false, false, {}};
   std::set<int64_t> trained;
+  const std::map<const Run*, std::shared_ptr<const LengthLosses>> taken = losses_of(drawn, figure.notes);
   for (const DrawnRuns& each : drawn) {
     std::vector<Line> lines;
     for (const Run* run : each.seeds) {
-      const std::shared_ptr<const LengthLosses> losses = newest_length_losses(run->info().directory);
+      const std::shared_ptr<const LengthLosses> losses = taken.at(run);
       if (!losses) continue;
       Line line = line_of(*losses, domain, last);
       if (line.x.empty()) continue;

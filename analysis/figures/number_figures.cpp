@@ -10,7 +10,7 @@
 #include "analysis/comparison/power_law.h"
 #include "analysis/comparison/statistics.h"
 #include "analysis/comparison/training_loss.h"
-#include "analysis/figures/palette.h"
+#include "analysis/figures/curve_kin.h"
 #include "analysis/runs/layers.h"
 
 namespace saccade {
@@ -44,53 +44,23 @@ double setting_of(const Run& run, const std::string& dotted) {
   return at->is_number() ? at->get<double>() : kNothing;
 }
 
-/// Runs of one architecture, whatever their settings.
-struct Kin {
-  const DrawnRuns* first = nullptr;
-  struct Point {
-    double x, y, deviation;
-    size_t seeds;
-    const DrawnRuns* group;
-  };
-  std::vector<Point> points;         ///< a group of seeds each
-  std::vector<double> all_x, all_y;  ///< a run each
-  const std::string& title() const { return first->seeds.front()->info().title; }
-};
-
-std::string architecture_of(const Run& run) {
-  const Json architecture = run.info().config.value("architecture", Json::object());
-  const auto text = [&](const char* key) { return architecture.contains(key) ? architecture.at(key).dump() : std::string(); };
-  return text("block") + " " + text("mixer");
-}
-
-std::vector<Kin> kin_of(const DrawnSet& drawn, const std::string& value, const std::string& against) {
-  std::vector<Kin> kin;
-  std::map<std::string, size_t> place;
-  for (const DrawnRuns& each : drawn) {
-    std::vector<double> x, y;
-    for (const Run* run : each.seeds) {
-      const double across = run_number(*run, against), up = run_number(*run, value);
-      if (std::isfinite(across) && std::isfinite(up)) x.push_back(across), y.push_back(up);
-    }
-    if (x.empty()) continue;
-    const auto [at, is_new] = place.emplace(architecture_of(*each.seeds.front()), kin.size());
-    if (is_new) kin.push_back({.first = &each, .points = {}, .all_x = {}, .all_y = {}});
-    Kin& one = kin[at->second];
-    one.points.push_back({mean(x), mean(y), deviation(y).value_or(0), y.size(), &each});
-    one.all_x.insert(one.all_x.end(), x.begin(), x.end()), one.all_y.insert(one.all_y.end(), y.begin(), y.end());
-  }
-  for (Kin& one : kin) std::sort(one.points.begin(), one.points.end(), [](const Kin::Point& a, const Kin::Point& b) { return a.x < b.x; });
-  return kin;
-}
-
 /// As other figures call it, so that a page of several has one name for it.
 std::string named(const DrawnRuns& drawn, size_t seeds) {
   return drawn.seeds.size() > 1 ? drawn.label + ", mean of " + std::to_string(seeds) : drawn.label;
 }
 
-std::string number_text(const char* pattern, double a, double b = 0, double c = 0) {
+std::string fit_text(const char* pattern, double a, double b = 0, double c = 0) {
   char text[96];
   std::snprintf(text, sizeof text, pattern, a, b, c);
+  return text;
+}
+
+/// "x^−0.345 (0.301 to 0.389)"; where a sign would be read wrongly "x^−a, a 0.033 (−0.073 to 0.116)".
+std::string exponent_text(const PowerLaw& law) {
+  const auto number = [](double value) { return (value < 0 ? "−" : "") + fit_text("%.3f", std::abs(value)); };
+  const bool falls = law.exponent > 0 && (!law.exponent_95 || (*law.exponent_95)[0] > 0);
+  std::string text = falls ? "x^−" + number(law.exponent) : "x^−a, a " + number(law.exponent);
+  if (law.exponent_95) text += " (" + number((*law.exponent_95)[0]) + " to " + number((*law.exponent_95)[1]) + ")";
   return text;
 }
 
@@ -98,11 +68,9 @@ std::string number_text(const char* pattern, double a, double b = 0, double c = 
 void add_fit(Figure& figure, const Kin& one, Fit kind) {
   const auto law = kind == Fit::power_law ? fit_power_law(one.all_x, one.all_y) : fit_power_law_with_floor(one.all_x, one.all_y);
   if (!law) return;
-  Curve curve{
-      .label = number_text("x^−%.3f", law->exponent), .x = {}, .y = {}, .colour = architecture_colour(one.title()), .dash = Dash::dash};
-  if (law->exponent_95) curve.label += number_text(" (%.3f to %.3f)", (*law->exponent_95)[0], (*law->exponent_95)[1]);
-  if (law->floor > 0) curve.label += number_text(" + %.3f", law->floor);
-  curve.label += ", " + one.title();
+  Curve curve{.label = exponent_text(*law), .x = {}, .y = {}, .colour = one.colour, .dash = Dash::dash};
+  if (law->floor > 0) curve.label += fit_text(" + %.3f", law->floor);
+  curve.label += ", " + one.label;
   constexpr int kPieces = 48;
   const double low = std::log(one.points.front().x), high = std::log(one.points.back().x);
   for (int i = 0; i <= kPieces; ++i) {
@@ -121,7 +89,12 @@ void collect_settings(const Json& object, const std::string& prefix, std::vector
 
 }  // namespace
 
-double run_number(const Run& run, const std::string& name) {
+double run_number(const Run& run, const std::string& name, const EndEvaluations* ends) {
+  if (ends && is_end_loss(name)) {
+    const double inside = ends->loss(run, false);
+    if (name == "validation_perplexity") return std::exp(inside);
+    return name == "validation" ? inside : ends->loss(run, true) - (name == "gap" ? inside : 0);
+  }
   const RunInfo& info = run.info();
   if (name == "parameters") return static_cast<double>(info.parameters);
   if (name == "validation") return last_of(run, "validation/loss");
@@ -143,7 +116,19 @@ double run_number(const Run& run, const std::string& name) {
   return last_of(run, name);
 }
 
-std::string number_title(const std::string& name) {
+bool is_end_loss(const std::string& name) {
+  return name == "validation" || name == "ood" || name == "gap" || name == "validation_perplexity";
+}
+
+std::string number_title(const std::string& name, const std::string& split) {
+  static const std::map<std::string, std::string> of_split{{"validation", "in-domain loss, %s split (nats)"},
+                                                           {"ood", "OOD loss, %s split (nats)"},
+                                                           {"gap", "OOD loss − in-domain loss, %s split (nats)"},
+                                                           {"validation_perplexity", "in-domain perplexity, %s split"}};
+  if (const auto at = of_split.find(name); at != of_split.end() && !split.empty()) {
+    std::string title = at->second;
+    return title.replace(title.find("%s"), 2, split);
+  }
   static const std::map<std::string, std::string> known{{"validation", "validation loss (nats)"},
                                                         {"ood", "OOD loss (nats)"},
                                                         {"gap", "OOD loss − validation loss (nats)"},
@@ -186,9 +171,20 @@ bool leads(const std::string& against) {
          against == "tokens_times_parameters" || against == "seconds";
 }
 
+/// What a band shows along a line, at points that no line joins.
+void add_bar(Figure& figure, const Kin::Point& point, const std::string& label, Colour colour) {
+  if (point.deviation > 0)
+    figure.curves.push_back({.label = label + ", ± one standard deviation",
+                             .x = {point.x, point.x},
+                             .y = {point.y - point.deviation, point.y + point.deviation},
+                             .colour = colour,
+                             .width = 1,
+                             .in_legend = false});
+}
+
 /// Each group by itself, with its own name, shade and marker.
 void add_groups(Figure& figure, const Kin& one) {
-  for (const Kin::Point& point : one.points)
+  for (const Kin::Point& point : one.points) {
     figure.curves.push_back({.label = named(*point.group, point.seeds),
                              .x = {point.x},
                              .y = {point.y},
@@ -196,26 +192,27 @@ void add_groups(Figure& figure, const Kin& one) {
                              .marker = point.group->marker == Marker::none ? Marker::circle : point.group->marker,
                              .low = {point.y - point.deviation},
                              .high = {point.y + point.deviation}});
+    add_bar(figure, point, figure.curves.back().label, point.group->colour);
+  }
 }
 
 }  // namespace
 
-Figure number_figure(const DrawnSet& drawn, const std::string& value, const std::string& against, Fit fit) {
+Figure number_figure(const DrawnSet& drawn, const std::string& value, const std::string& against, Fit fit, const EndEvaluations* ends) {
+  const std::string split = ends ? ends->split() : std::string();
   Figure figure{.id = "setting",
-                .title = number_title(value) + " by " + number_title(against),
-                .x = {number_title(against), false, false, {}},
-                .y = {number_title(value), false, false, {}}};
-  for (const Kin& one : kin_of(drawn, value, against)) {
+                .title = number_title(value, split) + " by " + number_title(against, split),
+                .x = {number_title(against, split), false, false, {}},
+                .y = {number_title(value, split), false, false, {}}};
+  const NumberOf across = [&](const Run& run) { return run_number(run, against, ends); };
+  const NumberOf up = [&](const Run& run) { return run_number(run, value, ends); };
+  for (const Kin& one : kin_of(drawn, across, up, against, fit == Fit::none && leads(against))) {
     if (!leads(against)) {
       add_groups(figure, one);
       if (fit != Fit::none) add_fit(figure, one, fit);
       continue;
     }
-    Curve curve{.label = one.title(),
-                .x = {},
-                .y = {},
-                .colour = architecture_colour(one.title()),
-                .marker = one.first->marker == Marker::none ? Marker::circle : one.first->marker};
+    Curve curve{.label = one.label, .x = {}, .y = {}, .colour = one.colour, .marker = one.marker};
     for (const Kin::Point& point : one.points) {
       if (fit != Fit::none && !curve.x.empty())  // not joined
         for (Column* column : {&curve.x, &curve.y, &curve.low, &curve.high}) column->push_back(kNothing);
@@ -223,6 +220,8 @@ Figure number_figure(const DrawnSet& drawn, const std::string& value, const std:
       curve.low.push_back(point.y - point.deviation), curve.high.push_back(point.y + point.deviation);
     }
     figure.curves.push_back(std::move(curve));
+    if (fit != Fit::none || one.points.size() == 1)
+      for (const Kin::Point& point : one.points) add_bar(figure, point, one.label, one.colour);
     if (fit != Fit::none) add_fit(figure, one, fit);
   }
   return figure;

@@ -84,14 +84,17 @@ VariantLook variant_look(const std::string& title, size_t variant, size_t unknow
   return {all[variant % all.size()], kMarkers[variant / all.size() % kMarkers.size()]};
 }
 
-std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles) {
+std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles, const std::vector<VariantLook>& taken) {
   std::map<std::string, size_t> variants;  // of a known family, or of a title
   std::map<std::string, size_t> unknown;
   std::vector<VariantLook> looks;
   for (const std::string& title : titles) {
     const Known* known = family(title);
     const size_t number = known ? 0 : unknown.try_emplace(title, unknown.size()).first->second;
-    looks.push_back(variant_look(title, variants[known ? std::string(known->title) : title]++, number));
+    size_t& variant = variants[known ? std::string(known->title) : title];
+    const auto is_taken = [&](size_t v) { return std::find(taken.begin(), taken.end(), variant_look(title, v, number)) != taken.end(); };
+    for (size_t tries = 0; tries < kFurther[0].size() * kMarkers.size() && is_taken(variant); ++tries) ++variant;
+    looks.push_back(variant_look(title, variant++, number));
   }
   return looks;
 }

@@ -21,11 +21,13 @@ std::string_view hue_title(const std::string& title);
 struct VariantLook {
   Colour colour;
   Marker marker = Marker::circle;
+  bool operator==(const VariantLook&) const = default;
 };
 VariantLook variant_look(const std::string& title, size_t variant, size_t unknown = 0);
 
-/// The looks of variants of architectures, by the titles of their architectures: hues by title, shades in the order given.
-std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles);
+/// The looks of variants of architectures, by the titles of their architectures: hues by title, shades in the order given, but none of
+/// those that are `taken`, unless all are.
+std::vector<VariantLook> variant_looks(const std::vector<std::string>& titles, const std::vector<VariantLook>& taken = {});
 
 /// Of the seed of this rank in its group.
 Dash seed_dash(size_t rank);

@@ -20,7 +20,8 @@ namespace {
 
 const std::vector<std::string> kAxes{"step", "tokens", "flops", "seconds"}, kScales{"linear", "log", "symlog"},
     kLegends{"above", "direct", "none"}, kSpreads{"deviation", "error", "interval"}, kFits{"none", "power-law", "power-law-floor"},
-    kCheckpoints{"newest", "mean"}, kFormats{"pdf", "svg", "png", "csv", "tex", "json"};
+    kCheckpoints{"newest", "mean"}, kPretraining{"validation", "weighted", "train"}, kSplits{"validation", "test"},
+    kFormats{"pdf", "svg", "png", "csv", "tex", "json"};
 
 [[noreturn]] void refuse(const std::string& pointer, const Json& value, const std::string& expected) {
   throw UsageError(pointer + " is " + value.dump() + "; expected " + expected);
@@ -106,12 +107,27 @@ PageStyle style_from(const Json& object) {
   return style;
 }
 
+/// Which losses a panel is of, in the words of studies and `saccade compare`.
+void take_losses(PanelRecipe& panel, const Json& object, const std::string& at) {
+  panel.pretraining = one_of(object, "pretraining", at, kPretraining, panel.pretraining);
+  panel.window = number_at(object, "window", at, panel.window, 1, 1e30);
+  panel.split = one_of(object, "split", at, kSplits, panel.split);
+  if (object.contains("pretraining") && !takes_pretraining(panel))
+    throw UsageError(at + "/pretraining is of charts trajectory and table; the chart is " + panel.chart);
+  if (object.contains("window") && panel.pretraining != "train")
+    throw UsageError(at + "/window goes with " + at + "/pretraining \"train\"");
+  if (object.contains("split") && !takes_split(panel))
+    throw UsageError(at +
+                     "/split is of losses at the end: of chart table, and of chart setting with validation, ood, gap or "
+                     "validation_perplexity");
+}
+
 PanelRecipe panel_from(const Json& object, const std::string& at) {
   if (!object.is_object()) refuse(at, object, "an object");
-  check_known_keys(object,
-                   {"chart",  "title",     "runs",      "x",         "x_scale",        "y_scale",  "x_range", "y_range", "series",
-                    "domain", "statistic", "at_loss",   "value",     "against",        "fit",      "task",    "tasks",   "checkpoints",
-                    "rows",   "spread",    "smoothing", "published", "published_rows", "relative", "prompt"},
+  check_known_keys(object, {"chart",     "title",          "runs",     "x",           "x_scale",     "y_scale", "x_range",
+                            "y_range",   "series",         "domain",   "statistic",   "at_loss",     "value",   "against",
+                            "fit",       "task",           "tasks",    "checkpoints", "rows",        "spread",  "smoothing",
+                            "published", "published_rows", "relative", "prompt",      "pretraining", "window",  "split"},
                    at);
   PanelRecipe panel;
   panel.chart = one_of(object, "chart", at, panel_charts(), panel.chart);
@@ -133,6 +149,7 @@ PanelRecipe panel_from(const Json& object, const std::string& at) {
   panel.published = text_at(object, "published", at, ""), panel.published_rows = texts_at(object, "published_rows", at, {});
   panel.relative = text_at(object, "relative", at, "");
   panel.prompt = static_cast<int64_t>(number_at(object, "prompt", at, 0, 0, 1e12));
+  take_losses(panel, object, at);
   if (!panel.published.empty() && !shows_published(panel.chart))
     throw UsageError(at + "/published is of charts setting, score-dots, scores, table and speed-table; the chart is " + panel.chart);
   if (!panel.relative.empty() && !is_bench_chart(panel.chart))
@@ -164,8 +181,14 @@ Json to_json(const PanelRecipe& panel) {
   put("checkpoints", kCheckpoints[panel.checkpoint_mean ? 1 : 0], kCheckpoints[0]);
   put("spread", kSpreads[static_cast<size_t>(panel.spread)], kSpreads[0]);
   put("smoothing", panel.smoothing, usual.smoothing);
-  put("published", panel.published, usual.published), put("published_rows", panel.published_rows, usual.published_rows);
-  put("relative", panel.relative, usual.relative), put("prompt", panel.prompt, usual.prompt);
+  if (shows_published(panel.chart))
+    put("published", panel.published, usual.published), put("published_rows", panel.published_rows, usual.published_rows);
+  if (takes_pretraining(panel)) {  // a chart that was another one before keeps what it does not take to itself
+    put("pretraining", panel.pretraining, usual.pretraining);
+    if (panel.pretraining == "train") put("window", panel.window, usual.window);
+  }
+  if (takes_split(panel)) put("split", panel.split, usual.split);
+  if (is_bench_chart(panel.chart)) put("relative", panel.relative, usual.relative), put("prompt", panel.prompt, usual.prompt);
   return object;
 }
 
@@ -187,8 +210,30 @@ bool is_bench_chart(const std::string& chart) {
   return chart == "speed-table" || std::find(quantities.begin(), quantities.end(), chart) != quantities.end();
 }
 
+bool takes_pretraining(const PanelRecipe& panel) { return panel.chart == "trajectory" || panel.chart == "table"; }
+
+bool takes_split(const PanelRecipe& panel) {
+  return panel.chart == "table" || (panel.chart == "setting" && (is_end_loss(panel.value) || is_end_loss(panel.against)));
+}
+
+bool is_table_chart(const std::string& chart) { return chart == "table" || chart == "scores" || chart == "speed-table"; }
+
 bool shows_published(const std::string& chart) {
   return chart == "setting" || chart == "score-dots" || chart == "scores" || chart == "table" || chart == "speed-table";
+}
+
+void choose_pretraining(FigureRecipe& recipe, const std::string& kind, double window) {
+  bool taken = false;
+  for (PanelRecipe& panel : recipe.panels)
+    if (takes_pretraining(panel)) panel.pretraining = kind, panel.window = window, taken = true;
+  if (!taken) throw UsageError("the recipe " + recipe.name + " shows no pre-training loss: it has no chart trajectory or table");
+}
+
+void choose_split(FigureRecipe& recipe, const std::string& split) {
+  bool taken = false;
+  for (PanelRecipe& panel : recipe.panels)
+    if (takes_split(panel)) panel.split = split, taken = true;
+  if (!taken) throw UsageError("the recipe " + recipe.name + " shows no losses at the end: it has no table, and no chart setting of them");
 }
 
 bool FigureRecipe::operator==(const FigureRecipe& other) const {

@@ -33,7 +33,11 @@ struct PanelRecipe {
   std::vector<std::string> published_rows;         ///< its rows of these names alone; empty: all
   std::string relative;                            ///< of charts of benchmarks: whose speed is 1; empty: speeds as they are
   int64_t prompt = 0;                              ///< of charts decoding-speed and whole-speed: tokens of prompts; 0: the longest
-  double smoothing = 0;                            ///< reach of the exponential mean, in units of the x axis; 0: none
+  std::string pretraining = "validation";          ///< of charts trajectory and table: parse_pretraining_loss()
+  double window = PretrainingLoss{}.window;        ///< tokens, of pre-training loss "train"
+  /// Of charts setting and table: the losses at the end are those that runs recorded, or of "test" those that their studies evaluated.
+  std::string split = "validation";
+  double smoothing = 0;  ///< reach of the exponential mean, in units of the x axis; 0: none
   bool operator==(const PanelRecipe&) const = default;
 };
 
@@ -59,8 +63,18 @@ struct FigureRecipe {
 const std::vector<std::string>& panel_charts();
 /// Whether a chart shows files of `saccade bench` and no runs.
 bool is_bench_chart(const std::string& chart);
+/// Whether a chart is a table: of losses, scores or speeds.
+bool is_table_chart(const std::string& chart);
 /// Whether a chart draws numbers of published tables, or prints them beside its own.
 bool shows_published(const std::string& chart);
+
+/// Whether a panel shows a pre-training loss, or losses at the end that may be of the test split.
+bool takes_pretraining(const PanelRecipe& panel);
+bool takes_split(const PanelRecipe& panel);
+/// Panels that show a pre-training loss are given this one, those with losses at the end this split. Throw UsageError where there is no
+/// such panel.
+void choose_pretraining(FigureRecipe& recipe, const std::string& kind, double window);
+void choose_split(FigureRecipe& recipe, const std::string& split);
 
 /// Throws UsageError "ORIGIN: /panels/0/chart is …".
 FigureRecipe parse_recipe(const std::string& text, const std::string& origin, const std::string& name);
@@ -72,8 +86,8 @@ std::filesystem::path find_recipe(const std::string& name_or_file);
 std::vector<std::string> shipped_recipes();
 
 /// The page that a recipe makes of `runs`. `among`: all runs that colours tell apart. Panels without data stay, empty. The
-/// caption says how the runs were tuned, where `tuning` is given. Throws UsageError where a panel asks for what no run has, DataError for
-/// files of benchmarks that cannot be read.
+/// caption says how the runs were tuned, where `tuning` is given. Throws UsageError where a panel asks for what no run has, or for a
+/// pre-training loss that one of its runs does not record; DataError for files of benchmarks and evaluations that cannot be read.
 FigurePage make_page(const FigureRecipe& recipe, const RunSet& runs, const RunSet& among = {}, const TuningOfRun& tuning = {});
 /// Names of what has no point, cell or row to show, published numbers left aside: "panel 2 (trajectory)"; of all runs empty, the page is
 /// none.

@@ -44,6 +44,7 @@ json to_json(const ScoreComparison& comparison) {
                       {"interval_95", number(row.test.test.difference.half_95)},
                       {"p", number(row.test.test.p)},
                       {"p_holm", number(row.test.test.p_holm)},
+                      {"test", row.test.name.empty() ? json() : json(row.test.name)},
                       {"tested_over", row.test.over.empty() ? json() : json(row.test.over)}});
     }
     tasks.push_back({{"task", task.task}, {"chance", task.chance}, {"rows", rows}});

@@ -127,8 +127,18 @@ std::string short_per_cent(double value) {
   return text.data();
 }
 
-/// How far from its task's number the dot of a group stands.
-double beside(size_t group, size_t groups) { return 0.6 * (static_cast<double>(group) + 0.5) / static_cast<double>(groups) - 0.3; }
+/// How far from its task's number the dot of each group stands; groups that were scored on no task take no room.
+template <class Tasks>
+std::vector<double> places_beside(const DrawnSet& drawn, const Tasks& tasks) {
+  std::vector<double> places(drawn.size(), 0);
+  std::vector<size_t> scored;
+  for (size_t g = 0; g < drawn.size(); ++g)
+    if (std::any_of(tasks.begin(), tasks.end(), [&](const std::string& name) { return !together(drawn[g], name, false).values.empty(); }))
+      scored.push_back(g);
+  for (size_t i = 0; i < scored.size(); ++i)
+    places[scored[i]] = 0.6 * (static_cast<double>(i) + 0.5) / static_cast<double>(scored.size()) - 0.3;
+  return places;
+}
 
 /// The numbers along one axis of a map, each with the end of its group or NaN.
 using Places = std::map<double, double>;
@@ -207,10 +217,12 @@ std::vector<ScoreSource> sources_of_cell(const DrawnSet& drawn, const std::strin
 std::vector<ScoreSource> sources_of_dot(const DrawnSet& drawn, const std::string& task, double x) {
   std::vector<ScoreSource> nearest;
   double least = std::numeric_limits<double>::infinity(), at = 0;
-  for (const std::string& name : tasks_of(drawn, task)) {
+  const std::set<std::string> tasks = tasks_of(drawn, task);
+  const std::vector<double> beside = places_beside(drawn, tasks);
+  for (const std::string& name : tasks) {
     ++at;
     for (size_t g = 0; g < drawn.size(); ++g) {
-      const double away = std::abs(at + beside(g, drawn.size()) - x);
+      const double away = std::abs(at + beside[g] - x);
       if (away >= least) continue;
       std::vector<ScoreSource> found;
       for (const Run* run : drawn[g].seeds)
@@ -227,23 +239,25 @@ Figure score_dots(const DrawnSet& drawn, const ScoreChoice& choice) {
   const std::vector<std::string> tasks = tasks_of(drawn, choice);
   figure.x.names = tasks;
   figure.x.range = std::array<double, 2>{0.5, static_cast<double>(tasks.size()) + 0.5};
+  const std::vector<double> beside = places_beside(drawn, tasks);
   Curve chances{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
+  std::set<std::string> with_chance;
   for (size_t g = 0; g < drawn.size(); ++g) {
     const DrawnRuns& group = drawn[g];
     double at = 0;
     for (const std::string& name : tasks) {
       ++at;
       const Together found = together(group, name, choice.checkpoint_mean);
-      if (g == 0 && found.chance > 0)
+      if (found.chance > 0 && with_chance.insert(name).second)  // of whatever group was scored
         for (const double x : {at - 0.4, at + 0.4, kNothing}) chances.x.push_back(x), chances.y.push_back(found.chance);
       if (found.values.empty()) continue;
       const bool first = std::none_of(figure.curves.begin(), figure.curves.end(), [&](const Curve& c) { return c.label == group.label; });
       Curve dot{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .marker = group.marker, .in_legend = first};
       if (dot.marker == Marker::none) dot.marker = Marker::circle;
-      dot.x.push_back(at + beside(g, drawn.size())), dot.y.push_back(found.value());
+      dot.x.push_back(at + beside[g]), dot.y.push_back(found.value());
       Curve interval{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .in_legend = false};
       const std::array<double, 2> ends = found.interval_95();
-      for (const double end : ends) interval.x.push_back(at + beside(g, drawn.size())), interval.y.push_back(end);
+      for (const double end : ends) interval.x.push_back(at + beside[g]), interval.y.push_back(end);
       figure.curves.push_back(std::move(dot));
       if (std::isfinite(ends[0])) figure.curves.push_back(std::move(interval));
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "analysis/probes/capture_maps.h"
@@ -91,8 +92,9 @@ Inspector::Forward Inspector::forward(Probe& probe) {
   inference.prepare(tape);
   const Tensor tokens = arena.allocate({1, length}, DType::i32), targets = arena.allocate({length}, DType::i32);
   std::copy(text_.tokens.begin(), text_.tokens.end(), tokens.data<int32_t>());
-  std::copy(text_.tokens.begin() + 1, text_.tokens.end(), targets.data<int32_t>());
-  targets.data<int32_t>()[length - 1] = kNoTarget;
+  std::fill_n(targets.data<int32_t>(), length, kNoTarget);
+  if (text_.asked.empty()) std::copy(text_.tokens.begin() + 1, text_.tokens.end(), targets.data<int32_t>());
+  for (const auto& [query, token] : text_.asked) targets.data<int32_t>()[query] = token;
   const Tensor hidden = inference.model().hidden(tape, tokens, &probe);
   Forward result;
   result.hidden.resize(static_cast<size_t>(hidden.size()));
@@ -133,6 +135,8 @@ QueryPredictions Inspector::predictions_of(const std::vector<double>& logits, co
   for (const int32_t token : tokens) result.top.push_back(prediction(logits, token));
   const auto next = static_cast<size_t>(query) + 1;
   if (next < text_.tokens.size()) result.target = prediction(logits, text_.tokens[next]);
+  if (const auto asked = text_.asked.find(query); asked != text_.asked.end() && (!result.target || result.target->token != asked->second))
+    result.answer = prediction(logits, asked->second);
   return result;
 }
 
@@ -169,12 +173,18 @@ CounterfactualResult Inspector::change(const Counterfactual& change, int64_t ask
                      (change.kind == Counterfactual::Kind::force ? " chooses nothing that could be forced" : " has no source to mask"));
   CounterfactualResult result;
   result.losses = changed.losses;
+  const auto has_loss = [&](size_t t) {
+    return t < changed.losses.size() && (text_.asked.empty() || text_.asked.contains(static_cast<int64_t>(t)));
+  };
+  const auto query = static_cast<size_t>(asked);
+  result.loss = has_loss(query) ? forward_.losses[query] : std::numeric_limits<double>::quiet_NaN();
   for (size_t t = 0; t < changed.losses.size(); ++t) {
     if (result.changed_from < 0 && changed.losses[t] != forward_.losses[t]) result.changed_from = static_cast<int64_t>(t);
-    if (result.changed_from >= 0)
-      result.mean_change +=
-          (changed.losses[t] - forward_.losses[t]) / static_cast<double>(changed.losses.size() - static_cast<size_t>(result.changed_from));
+    if (result.changed_from < 0 || !has_loss(t)) continue;
+    result.mean_change += changed.losses[t] - forward_.losses[t];
+    ++result.mean_over;
   }
+  if (result.mean_over > 0) result.mean_change /= static_cast<double>(result.mean_over);
   const std::vector<double> before = logits(forward_, asked), after = logits(changed, asked);
   std::vector<int32_t> tokens = likeliest(before, count);
   for (const int32_t token : likeliest(after, count))

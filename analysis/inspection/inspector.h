@@ -22,13 +22,16 @@ struct Prediction {
 struct QueryPredictions {
   std::vector<Prediction> top;       ///< the likeliest first
   std::optional<Prediction> target;  ///< the token that follows; none behind the last one
+  std::optional<Prediction> answer;  ///< what the query is to answer, where that does not follow in the text
 };
 
 /// What a counterfactual changes (docs/inspect.md).
 struct CounterfactualResult {
-  std::vector<double> losses;      ///< nats of every target with the change, [T − 1]
+  std::vector<double> losses;      ///< nats of every target with the change, [T − 1]; zero where nothing is asked
+  double loss = 0;                 ///< of the query that was asked about without the change; NaN where it has none
   int64_t changed_from = -1;       ///< first query whose loss differs; −1: none
-  double mean_change = 0;          ///< nats, over the queries from changed_from on
+  double mean_change = 0;          ///< nats, over the queries from changed_from on that have a loss
+  int64_t mean_over = 0;           ///< those queries
   QueryPredictions before, after;  ///< of the query that was asked about; the same tokens in the same order
 };
 

@@ -1,6 +1,7 @@
 #include "analysis/inspection/item_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/tasks/scored_items.h"
 #include "kernels/engine/error.h"
@@ -41,9 +42,10 @@ InspectedText text_of_symbols(const SymbolExample& example) {
     if (example.targets[t] == kNoTarget) continue;
     const auto query = static_cast<int64_t>(t);
     if (text.query < 0) text.query = query;
+    const bool follows = t + 1 < example.tokens.size() && example.tokens[t + 1] == example.targets[t];
+    text.asked[query] = example.targets[t];
     const int64_t source = example.sources[t];
     if (source < 0) continue;
-    const bool follows = t + 1 < example.tokens.size() && example.tokens[t + 1] == example.targets[t];
     KnownAnswer* last = text.answers.empty() ? nullptr : &text.answers.back();
     if (last && last->query + last->size == query && last->source + last->size == source && last->follows == follows)
       ++last->size;
@@ -59,8 +61,11 @@ void keep_last(InspectedText& text, int64_t most) {
   if (text.left_out == 0) return;
   text.tokens.erase(text.tokens.begin(), text.tokens.begin() + text.left_out);
   text.query = std::max<int64_t>(-1, text.query - text.left_out);
-  std::erase_if(text.answers, [&](const KnownAnswer& answer) { return std::min(answer.source, answer.query) < text.left_out; });
+  const auto lost = [&](const KnownAnswer& answer) { return std::min(answer.source, answer.query) < text.left_out; };
+  text.lost_answers = static_cast<int64_t>(std::erase_if(text.answers, lost));
   for (KnownAnswer& answer : text.answers) answer.query -= text.left_out, answer.source -= text.left_out;
+  for (const auto& [query, token] : std::exchange(text.asked, {}))
+    if (query >= text.left_out) text.asked[query - text.left_out] = token;
 }
 
 }  // namespace

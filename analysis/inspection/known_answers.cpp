@@ -1,6 +1,7 @@
 #include "analysis/inspection/known_answers.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/probes/capture_maps.h"
 
@@ -20,6 +21,18 @@ Figure with_answers(Figure figure, const Capture& capture, const MapPlace& place
       if (there && std::find(map.known.begin(), map.known.end(), cell) == map.known.end()) map.known.push_back(cell);
     }
   return figure;
+}
+
+std::optional<AnswerRead> answer_read(const std::vector<KnownAnswer>& answers, int64_t query, const std::vector<double>& weights) {
+  for (const KnownAnswer& answer : answers) {
+    if (query < answer.query || query >= answer.query + answer.size) continue;
+    const int64_t source = answer.source + query - answer.query;
+    if (source < 0 || source >= static_cast<int64_t>(weights.size())) continue;
+    const double weight = weights[static_cast<size_t>(source)];
+    const auto more = std::count_if(weights.begin(), weights.end(), [&](double w) { return std::abs(w) > std::abs(weight); });
+    return AnswerRead{source, weight, static_cast<int64_t>(more) + 1};
+  }
+  return {};
 }
 
 }  // namespace saccade

@@ -55,7 +55,9 @@ Json json_of(const Prediction& p) { return {{"token", p.token}, {"piece", p.piec
 Json json_of(const QueryPredictions& predictions) {
   Json top = Json::array();
   for (const Prediction& p : predictions.top) top.push_back(json_of(p));
-  return {{"top", top}, {"target", predictions.target ? json_of(*predictions.target) : Json()}};
+  return {{"top", top},
+          {"target", predictions.target ? json_of(*predictions.target) : Json()},
+          {"answer", predictions.answer ? json_of(*predictions.answer) : Json()}};
 }
 
 const char* unit_name(Selection::Unit unit) {
@@ -176,6 +178,7 @@ nlohmann::json InspectionService::read_text(const Json& parameters) {
           {"text", model.text_as_typed()},
           {"cut", model.text().cut},
           {"left_out", model.text().left_out},
+          {"lost_answers", model.text().lost_answers},
           {"query", model.text().query},
           {"tokens", capture.tokens},
           {"pieces", capture.pieces},
@@ -233,6 +236,8 @@ nlohmann::json InspectionService::change(const Json& parameters) {
   return {{"losses", result.losses},
           {"changed_from", result.changed_from},
           {"mean_change", result.mean_change},
+          {"mean_over", result.mean_over},
+          {"loss", result.loss},
           {"before", json_of(result.before)},
           {"after", json_of(result.after)}};
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,12 @@ struct InspectedText {
   std::string title;  ///< "typed text", "notes.txt", "task-copy 3", "prose, sample 0"
   std::vector<int32_t> tokens;
   std::vector<KnownAnswer> answers = {};
-  bool cut = false;      ///< its end was left out
-  int64_t left_out = 0;  ///< tokens of its beginning that were
-  int64_t query = -1;    ///< to look at first; −1: none before others
+  bool cut = false;          ///< its end was left out
+  int64_t left_out = 0;      ///< tokens of its beginning that were
+  int64_t lost_answers = 0;  ///< known answers whose place was among them
+  int64_t query = -1;        ///< to look at first; −1: none before others
+  /// What queries are asked for, of tasks on symbols: losses are of these alone, as in training. Empty: every query for what follows.
+  std::map<int64_t, int32_t> asked = {};
 };
 
 /// Most bytes of text that are taken from a file or a request.

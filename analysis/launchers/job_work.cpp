@@ -123,16 +123,20 @@ std::string last_line(const fs::path& log) try {
   return "it said nothing";
 }
 
-/// What became of a process: "", or why its run is not tried again.
+/// What became of a process: "", or why its run is not tried again. What fails while a job is told to end, with everything in it, may well
+/// go on in the next one.
 std::string problem_of(const Work& work, bool asked) {
   if (work.code == 0 || work.code == kToBeContinued || work.code == kRunInUse || work.signal != 0) return "";
+  if (asked) return "";
   if (has_ended(work.directory)) return "";  // diverged
-  if (work.code == 130) return asked ? "" : "stopped by hand";
-  return last_line(work.log);
+  return work.code == 130 ? "stopped by hand" : last_line(work.log);
 }
 
 bool to_be_continued(const Work& work, bool asked) {
-  return work.code == kToBeContinued || (asked && (work.code == 130 || work.signal == SIGUSR2 || work.signal == SIGTERM));
+  if (work.code == kToBeContinued) return true;
+  if (!asked) return false;
+  if (work.signal != 0) return work.signal == SIGUSR2 || work.signal == SIGTERM;
+  return work.code != 0 && work.code != kRunInUse && !has_ended(work.directory);
 }
 
 std::string describe(const Work& work) {

@@ -86,6 +86,8 @@ std::vector<std::string> evaluation_options(const Json& request) {
     if (const int64_t number = request.value(key, int64_t{0}); number > 0)
       words.insert(words.end(), {std::string("--") + key, std::to_string(number)});
   if (const std::string data = request.value("data", ""); !data.empty()) words.insert(words.end(), {"--data", data});
+  for (const char* key : {"devices", "jobs"})
+    if (const std::string word = plain_word(request, key); !word.empty()) words.insert(words.end(), {std::string("--") + key, word});
   return words;
 }
 

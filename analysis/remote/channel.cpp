@@ -114,6 +114,7 @@ std::unique_ptr<Channel> Channel::open_ssh(const HostProfile& profile) {
   pid_t process = 0;
   const int failed = ::posix_spawnp(&process, arguments[0], &files, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&files);
+  in.read = Descriptor(), out.write = Descriptor(), err.write = Descriptor();  // held here too, the end of ssh would not be seen
   if (failed != 0) throw ChannelLost("cannot start " + words.front() + ": " + std::strerror(failed));
   auto channel = std::make_unique<Channel>(std::move(out.read), std::move(in.write), static_cast<double>(profile.answer_seconds));
   channel->process_ = process;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "analysis/remote/file_pieces.h"
+#include "analysis/remote/run_listing.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "kernels/engine/clock.h"
@@ -68,7 +69,8 @@ void put_text(const fs::path& file, const std::string& text) {
 /// The run or study that a file is of.
 std::string run_of(const std::string& file) {
   const fs::path parent = fs::path(file).parent_path(), kind = parent.filename();
-  return (kind == kCaptures || kind == kCheckpoints || kind == kEvaluations ? parent.parent_path() : parent).string();
+  return (kind == kCaptures || kind == kCheckpoints || kind == kEvaluations || kind == kTaskResults ? parent.parent_path() : parent)
+      .string();
 }
 
 bool is_text(const std::string& name) { return name == "run.json" || name == "study.json" || name == "state.json"; }

@@ -32,11 +32,12 @@ void add_file(Json& files, const fs::path& folder, const std::string& name) {
   files[name] = {static_cast<int64_t>(state.st_size), version.data()};
 }
 
-void add_evaluations(Json& files, const fs::path& folder) {
+/// JSON files right in a folder of a run or study: what was found of its checkpoints.
+void add_results(Json& files, const fs::path& folder, const std::string& kind) {
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder / kEvaluations, none)) {
+  for (const auto& entry : fs::directory_iterator(folder / kind, none)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(".") && name.ends_with(".json")) add_file(files, folder, std::string(kEvaluations) + "/" + name);
+    if (!name.starts_with(".") && name.ends_with(".json")) add_file(files, folder, kind + "/" + name);
   }
 }
 
@@ -46,7 +47,7 @@ Json run_entry(const fs::path& folder) {
   for (const char* kind : {kCaptures, kCheckpoints})
     for (const int64_t step : step_files(folder, kind))
       add_file(files, folder, std::string(kind) + "/step-" + std::to_string(step) + ".h5");
-  add_evaluations(files, folder);
+  for (const char* kind : {kEvaluations, kTaskResults}) add_results(files, folder, kind);
   const std::optional<LockHolder> holder = lock_holder(folder);
   const Json live = holder ? Json{{"process", holder->process}, {"host", holder->host}} : Json();
   return {{"kind", "run"}, {"live", live}, {"files", files}};
@@ -63,7 +64,7 @@ void list_folder(RunListing& listing, const fs::path& folder, const std::string&
   } else if (!inner && holds_study(folder)) {
     Json files = Json::object();
     for (const char* file : {"study.json", "state.json"}) add_file(files, folder, file);
-    add_evaluations(files, folder);
+    add_results(files, folder, kEvaluations);
     listing[name] = {{"kind", "study"}, {"live", nullptr}, {"files", files}};
     list_runs(listing, folder / "runs", name + "/runs/", true);
   }

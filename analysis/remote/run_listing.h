@@ -7,6 +7,8 @@
 
 namespace saccade {
 
+inline constexpr const char* kTaskResults = "tasks";  ///< folder of a run with its scores (analysis/tasks/task_run.h)
+
 /// What stands in a served folder, by the name of each run or study there: {"kind": "run" | "study", "live": null | {"process", "host"},
 /// "files": {"run.json": [size, "version"], "captures/step-5.h5": …}}. A version is another one whenever the file may be.
 /// Runs are those directly there, those of studies and cooldown branches. Links and what nobody can read are left out.

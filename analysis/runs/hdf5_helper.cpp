@@ -26,6 +26,7 @@ namespace saccade::h5 {
 namespace {
 
 constexpr const char* kProgram = "saccade-hdf5-helper";  ///< as the first word of its command line; NAME of the file is the second
+constexpr const char* kBegun = "begun";                  ///< said before it opens the file: what ends it earlier is not the file's fault
 constexpr int kSocket = 0, kFile = 3;                    ///< descriptors of the helper
 constexpr uint64_t kMostTexts = 1 << 20, kMostBytes = uint64_t{1} << 28;
 
@@ -169,8 +170,8 @@ Message answer(const Group& group, const Message& request) {
 int serve(const std::string& name) try {
   struct stat state {};
   if (::fstat(kFile, &state) != 0) return 1;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);  // meant for who started it: with him it ends
   limit_everything(state.st_size);
+  if (!send_message(kSocket, {kBegun})) return 1;
   const Reader file(Descriptor(kFile), name);
   if (!send_message(kSocket, {"ok"})) return 1;
   for (Message request; receive_message(kSocket, request);) {
@@ -205,6 +206,19 @@ __attribute__((constructor)) void serve_instead_of_main(int argc, char** argv) {
 /// Above those that the helper gets.
 Descriptor high(int file) { return Descriptor(::fcntl(file, F_DUPFD_CLOEXEC, 16)); }
 
+/// Of signals that are meant for who started it, such as those to all processes of a terminal, a service or a job: with him it ends. They
+/// are blocked from its birth on, since loading the program takes a while.
+posix_spawnattr_t deaf_to_others() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  return attributes;
+}
+
 pid_t start(const Descriptor& file, const Descriptor& socket, std::string name) {
   const Descriptor its_file = high(file.get()), its_socket = high(socket.get());
   posix_spawn_file_actions_t files;
@@ -216,10 +230,24 @@ pid_t start(const Descriptor& file, const Descriptor& socket, std::string name) 
   std::string program = kProgram;
   std::array<char*, 3> arguments{program.data(), name.data(), nullptr};
   pid_t process = -1;
-  const int failed = ::posix_spawn(&process, "/proc/self/exe", &files, nullptr, arguments.data(), environ);
+  posix_spawnattr_t attributes = deaf_to_others();
+  const int failed = ::posix_spawn(&process, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) throw Error(name + ": no process can be started to read it: " + std::strerror(failed));
   return process;
+}
+
+/// Until it has begun it has not looked at the file: a library that it is linked to may have been replaced, for one.
+[[noreturn]] void tell_no_begin(const std::string& name, pid_t process, const Message& said) {
+  if (!said.empty()) ::kill(process, SIGKILL);
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  const std::string how = !said.empty()         ? "said “" + said.back() + "”"
+                          : WIFSIGNALED(status) ? "ended by signal " + std::to_string(WTERMSIG(status))
+                                                : "ended with status " + std::to_string(WEXITSTATUS(status));
+  throw Error("the process that is to read " + name + ", this program started again, " + how +
+              " before it began. Were the program or its libraries replaced? Then start it anew");
 }
 
 }  // namespace
@@ -229,9 +257,13 @@ Helper::Helper(const Descriptor& file, std::string name) : name_(std::move(name)
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0)
     throw Error(name_ + ": no process can be started to read it: " + std::strerror(errno));
   socket_ = Descriptor(pair[0]);
-  const Descriptor other(pair[1]);
-  process_ = start(file, other, name_);
+  {
+    const Descriptor other(pair[1]);
+    process_ = start(file, other, name_);
+  }  // kept open here, it would hide that the helper has ended, and receive() would wait for ever
   try {
+    Message first;
+    if (!receive_message(socket_.get(), first) || first != Message{kBegun}) tell_no_begin(name_, std::exchange(process_, -1), first);
     receive();
   } catch (...) {
     end();

@@ -51,6 +51,9 @@ std::string blamed(const Study& study, const std::vector<std::string>& settings,
   for (auto assignment = settings.rbegin(); assignment != settings.rend(); ++assignment) {
     const Fault fault = fault_of(assignment->substr(0, assignment->find('=')), message);
     const std::string place = fault == Fault::none ? "" : place_of(study, *assignment, fault);
+    const std::string setting = assignment->substr(0, assignment->find('='));
+    const bool given = std::find(study.overrides.begin(), study.overrides.end(), setting) != study.overrides.end();
+    if (given && place == "/set/" + setting) return "--set " + setting + ": " + message;
     if (!place.empty()) return origin + place + ": " + message;
   }
   return origin + message;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstring>
@@ -108,11 +109,18 @@ QueueState DeviceQueue::edit(const std::function<void(QueueState&)>& change) con
 
 std::optional<LockHolder> DeviceQueue::worker() const { return lock_holder(worker_folder()); }
 
-void DeviceQueue::ensure_worker(const fs::path& program) const {
+bool DeviceQueue::ensure_worker(const fs::path& program) const {
   const FileLock lock(edit_lock());  // a worker that finds nothing to do gives its own lock up under this one
   const QueueState state = read();
-  if (worker() || state.paused || state.entries.empty()) return;
-  start_detached({program.string(), "-q", "queue", "work", "--device", device_}, open_run_file(log_file(), O_WRONLY | O_CREAT | O_APPEND));
+  if (worker() || state.paused || state.entries.empty()) return false;
+  try {
+    start_detached({program.string(), "-q", "queue", "work", "--device", device_},
+                   open_run_file(log_file(), O_WRONLY | O_CREAT | O_APPEND));
+  } catch (const Error& error) {
+    throw Error("the worker of the queue of " + device_ + " cannot be started: " + error.what() + " (its log: " + log_file().string() +
+                "); what waits there goes on with saccade queue go-on --device " + device_);
+  }
+  return true;
 }
 
 int64_t parse_jobs(const std::string& text) {
@@ -187,6 +195,20 @@ std::string queue_device(const RunConfig& config) {
   return to_string(run_device(config, config.device == "auto" ? vocabulary_of(config.data.tokenizer) : 1));
 }
 
+namespace {
+
+/// Whether a program's file is this process's own: in its place, or replaced since.
+bool is_this_program(const std::string& program) {
+  std::error_code none;
+  const std::string own = fs::read_symlink("/proc/self/exe", none).string();
+  return own == program || own == program + " (deleted)";
+}
+
+/// What starting a file fails with that a linker, or a copy, is writing: it is not there, not executable yet, open, or a part of itself.
+bool is_half_written(int error) { return error == ENOENT || error == EACCES || error == ETXTBSY || error == ENOEXEC; }
+
+}  // namespace
+
 int start_detached(const std::vector<std::string>& command, const Descriptor& log) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -204,7 +226,9 @@ int start_detached(const std::vector<std::string>& command, const Descriptor& lo
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
-  const int failed = ::posix_spawn(&child, arguments[0], &files, &attributes, arguments.data(), environ);
+  int failed = ::posix_spawn(&child, arguments[0], &files, &attributes, arguments.data(), environ);
+  if (is_half_written(failed) && is_this_program(command.front()))
+    failed = ::posix_spawn(&child, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (failed != 0) throw Error("cannot start " + command.front() + ": " + std::strerror(failed));

@@ -52,7 +52,8 @@ class DeviceQueue {
 
   std::optional<LockHolder> worker() const;
   /// Starts `program` queue work --device D as a process of its own, unless there is one or nothing to do; it outlives this process.
-  void ensure_worker(const std::filesystem::path& program) const;
+  /// Whether it was started. Throws Error.
+  bool ensure_worker(const std::filesystem::path& program) const;
 
   /// What the worker says, a line each.
   std::filesystem::path log_file() const { return folder_ / "log.txt"; }
@@ -82,8 +83,8 @@ void put_back(const DeviceQueue& queue, int64_t id);
 /// The device that a config's run goes to, by its name.
 std::string queue_device(const RunConfig& config);
 
-/// Starts a program as a process of its own session, which outlives this one: standard output and error go to `log`. Returns its id.
-/// Throws Error when it cannot be started.
+/// Starts a program as a process of its own session, which outlives this one: standard output and error go to `log`. Where it is this
+/// program and its file is just being replaced, it is started as it runs here. Returns its id. Throws Error when it cannot be started.
 int start_detached(const std::vector<std::string>& command, const Descriptor& log);
 
 /// What a run's process says, emptied for a process that begins it now. It is marked as long as that process lives, also when this one has

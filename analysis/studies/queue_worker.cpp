@@ -84,7 +84,9 @@ std::optional<RunState> state_of(const fs::path& run) try {
 std::string last_line(const fs::path& log) try {
   std::string text = read_text(log);
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);
+  std::string last = text.substr(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);
+  constexpr std::string_view kSays = "saccade: ";  // who is told knows
+  return last.starts_with(kSays) ? last.substr(kSays.size()) : last;
 } catch (const Error&) {
   return "it said nothing";
 }
@@ -138,6 +140,7 @@ struct QueueWorker::Impl {
   PaceWatch paces = {};
   std::map<fs::path, double> needs = {};  ///< disk_bytes() of what could be started next
   fs::path without_room = {};             ///< the run that waits for room, as was said
+  std::string not_started = {};           ///< why the last one that was to start did not, as was said
 
   void remove_entry(int64_t id) const {
     queue.edit([&](QueueState& state) { std::erase_if(state.entries, [&](const QueueEntry& e) { return e.id == id; }); });
@@ -344,6 +347,16 @@ struct QueueWorker::Impl {
     return candidate.devices > 0 || open ? std::vector<std::string>{"--device", queue.device()} : std::vector<std::string>();
   }
 
+  /// A program that cannot be started now, for it is being replaced or the machine has no room for a process, is tried again.
+  std::optional<int> started(const std::vector<std::string>& command, const Descriptor& log) try {
+    const int process = start_detached(command, log);
+    not_started.clear();
+    return process;
+  } catch (const Error& error) {
+    if (std::exchange(not_started, error.what()) != error.what()) say(std::string(error.what()) + "; tried again until it can");
+    return {};
+  }
+
   void start(const Candidate& candidate, int64_t most, int64_t bytes) {
     const std::optional<Descriptor> log = claim_log(candidate.log);
     if (!log) return;  // another queue's worker was faster
@@ -363,7 +376,9 @@ struct QueueWorker::Impl {
     }
     for (const std::string& word : device_words(candidate, config)) command.push_back(word);
     const int64_t before = step_of(candidate.directory);
-    jobs.push_back({candidate, start_detached(command, *log), bytes, before, threads, model_of(config)});
+    const std::optional<int> process = started(command, *log);
+    if (!process) return;
+    jobs.push_back({candidate, *process, bytes, before, threads, model_of(config)});
     say(candidate.name + (begins ? ": started" : ": taken up from step " + std::to_string(before)));
   }
 

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-constexpr int64_t kFormat = 6;
+constexpr int64_t kFormat = 7;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("Infinity") : Json(); }
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : value.is_string() ? INFINITY : std::nan(""); }
@@ -71,6 +71,7 @@ Json to_json(const RunSummary& run) {
           {"tokens", run.tokens},
           {"state_bytes_per_token", run.state_bytes_per_token},
           {"message", run.message},
+          {"lost", run.lost},
           {"end", to_json(run.end)},
           {"branches", branches}};
 }
@@ -87,6 +88,7 @@ RunSummary summary_from(const std::string& name, const Json& object) {
   run.tokens = object.at("tokens");
   run.state_bytes_per_token = object.at("state_bytes_per_token");
   run.message = object.at("message");
+  run.lost = object.at("lost");
   run.end = end_from(object.at("end"));
   for (const Json& branch : object.at("branches")) run.branches.push_back(end_from(branch));
   return run;
@@ -164,11 +166,30 @@ std::string identity_of(const RunInfo& info) {
   }
 }
 
-/// What tells whether run.json is the one that was read: replaced files differ in it.
-std::string stamp_of(const fs::path& run) {
+/// What tells whether a file is the one that was read: replaced and changed ones differ in it. Empty where there is none.
+std::string file_stamp(const fs::path& file) {
   struct stat state {};
-  if (::stat((run / "run.json").c_str(), &state) != 0) return {};
+  if (::stat(file.c_str(), &state) != 0) return {};
   return std::to_string(state.st_ino) + " " + std::to_string(state.st_mtim.tv_sec) + "." + std::to_string(state.st_mtim.tv_nsec);
+}
+
+/// Of run.json and the journals, those of branches too: what happens to one of them is to be told. Empty where no run has begun.
+std::string stamp_of(const fs::path& run) {
+  const std::string own = file_stamp(run / "run.json");
+  if (own.empty()) return {};
+  std::vector<fs::path> others{"journal.jsonl"};
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run / "branches", none))
+    for (const char* name : {"run.json", "journal.jsonl"}) others.push_back("branches" / entry.path().filename() / name);
+  std::sort(others.begin(), others.end());
+  std::string stamp = own;
+  for (const fs::path& other : others)
+    if (const std::string its = file_stamp(run / other); !its.empty()) stamp += ", " + other.string() + " " + its;
+  return stamp;
+}
+
+void add_lost(std::string& text, const std::string& lost) {
+  if (!lost.empty()) text += (text.empty() ? "" : "; ") + lost;
 }
 
 /// A cache only: what is damaged or not as expected is read anew.
@@ -203,6 +224,12 @@ void write_index(const fs::path& file, const Json& runs) {
 
 }  // namespace
 
+std::string what_is_lost(const Run& run) {
+  std::string text;
+  for (const std::string& part : {run.damage(), run.lost()}) add_lost(text, part);
+  return text;
+}
+
 RunSummary summarize(const fs::path& directory) {
   const Run run(directory);
   const RunInfo& info = run.info();
@@ -217,12 +244,15 @@ RunSummary summarize(const fs::path& directory) {
     summary.parameters_without_embeddings = static_cast<double>(info.parameters) - embeddings.get<double>();
   if (const Json state = noted("state_bytes_per_token"); state.is_number()) summary.state_bytes_per_token = state;
   summary.message = info.message;
+  summary.lost = what_is_lost(run);
   summary.end = end_of(run);
   add_cost(run, {}, summary);
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(directory / "branches", none)) {
     if (!holds_run(entry.path())) continue;
     const Run branch(entry.path());
+    if (const std::string lost = what_is_lost(branch); !lost.empty())
+      add_lost(summary.lost, "branches/" + entry.path().filename().string() + ": " + lost);
     add_cost(branch, taken_by(run, static_cast<double>(forked_step(branch.info()))), summary);
     if (branch.info().state != RunState::finished) continue;
     summary.branches.push_back(end_of(branch));
@@ -254,7 +284,7 @@ std::vector<Entry> entries_of(const fs::path& study) {
 
 }  // namespace
 
-std::vector<RunSummary> run_summaries(const fs::path& study, std::vector<std::string>* problems) {
+std::vector<RunSummary> run_summaries(const fs::path& study, std::map<std::string, std::string>* unreadable) {
   const fs::path file = study / "index.json";
   const Json known = read_index(file);
   std::vector<Entry> entries = entries_of(study);
@@ -271,7 +301,7 @@ std::vector<RunSummary> run_summaries(const fs::path& study, std::vector<std::st
   std::vector<RunSummary> runs;
   for (Entry& entry : entries) {
     if (!entry.summary) {
-      if (problems) problems->push_back(entry.problem);
+      if (unreadable) (*unreadable)[entry.name] = entry.problem;
       continue;
     }
     if (entry.summary->ended()) {

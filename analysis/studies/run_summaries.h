@@ -34,15 +34,19 @@ struct RunSummary {
   double parameters_without_embeddings = std::numeric_limits<double>::quiet_NaN();  ///< NaN: not recorded, by earlier versions
   double state_bytes_per_token = 0;
   std::string message;
+  std::string lost;  ///< what_is_lost() of the run and its branches, in one line; empty when everything is there
   RunEnd end;
   std::vector<RunEnd> branches;  ///< of finished ones, by step
   bool ended() const { return state == RunState::finished || state == RunState::diverged; }
 };
 
+/// Run::damage() and Run::lost(), in one line; empty when everything is there.
+std::string what_is_lost(const Run& run);
+
 RunSummary summarize(const std::filesystem::path& run);
 
-/// The runs in STUDY/runs, by name. What ended is read once and kept in STUDY/index.json, by the time of its run.json, so that a
-/// thousand runs take less than a second. Runs that cannot be read are told in `problems`.
-std::vector<RunSummary> run_summaries(const std::filesystem::path& study, std::vector<std::string>* problems = nullptr);
+/// The runs in STUDY/runs, by name. What ended is read once and kept in STUDY/index.json, by the time of its run.json and its
+/// journals, so that a thousand runs take less than a second. Why runs cannot be read is told in `unreadable`, by their folders' names.
+std::vector<RunSummary> run_summaries(const std::filesystem::path& study, std::map<std::string, std::string>* unreadable = nullptr);
 
 }  // namespace saccade

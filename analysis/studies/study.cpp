@@ -1,17 +1,12 @@
 #include "analysis/studies/study.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <set>
 
-#include "analysis/comparison/tuning.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/runs/files.h"
+#include "analysis/studies/study_axes.h"
+#include "analysis/studies/study_fields.h"
 #include "kernels/engine/error.h"
 #include "models/config/presets.h"
 #include "models/config_text.h"
@@ -23,216 +18,9 @@ namespace saccade {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using namespace study_file;
 
 namespace {
-
-std::string shown(const Json& value) {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
-}
-
-[[noreturn]] void refuse(const std::string& pointer, const Json& value, const std::string& expected) {
-  throw UsageError(pointer + " is " + shown(value) + "; expected " + expected);
-}
-
-const Json& required(const Json& object, const char* key, const std::string& pointer, const std::string& expected) {
-  if (!object.contains(key)) throw UsageError(pointer + "/" + key + " is missing; expected " + expected);
-  return object.at(key);
-}
-
-std::string text_of(const Json& value, const std::string& pointer) {
-  if (!value.is_string() || value.get<std::string>().empty()) refuse(pointer, value, "text");
-  return value;
-}
-
-/// One of `names`.
-std::string choice_of(const Json& value, const std::string& pointer, const std::vector<std::string>& names) {
-  Setting setting;
-  setting.kind = Setting::Kind::choice, setting.choices = names;
-  check_setting(setting, value, pointer);
-  return value;
-}
-
-std::vector<std::string> choices_of(const Json& value, const std::string& pointer, const std::vector<std::string>& names) {
-  if (!value.is_array()) refuse(pointer, value, "a list of " + alternatives(names));
-  std::vector<std::string> chosen;
-  for (size_t i = 0; i < value.size(); ++i) chosen.push_back(choice_of(value[i], pointer + "/" + std::to_string(i), names));
-  return chosen;
-}
-
-std::string setting_name(const Json& value, const std::string& pointer) {
-  const std::string name = text_of(value, pointer);
-  const size_t dot = name.find('.');
-  const bool dotted = dot != std::string::npos && dot > 0 && dot + 1 < name.size() && name.find('=') == std::string::npos;
-  static const std::vector<std::string> kSections{"architecture", "data", "training"};
-  if (!dotted && name != "precision" && name != "device" && name != "threads")
-    refuse(pointer, value, "the dotted name of a setting, like architecture.window");
-  if (dotted && std::find(kSections.begin(), kSections.end(), name.substr(0, dot)) == kSections.end())
-    throw UsageError(pointer + " is " + shown(value) + ", but a config has no section " + shown(name.substr(0, dot)) +
-                     did_you_mean(name.substr(0, dot), kSections));
-  return name;
-}
-
-/// {"training.steps": 100} as assignments.
-std::vector<std::string> assignments(const Json& object, const std::string& pointer) {
-  if (!object.is_object()) refuse(pointer, object, "settings by their dotted names, like {\"training.steps\": 100}");
-  std::vector<std::string> list;
-  for (const auto& [key, value] : object.items()) {
-    if (key == "training.seed") throw UsageError(pointer + " sets training.seed; expected the seeds in /seeds");
-    list.push_back(setting_name(key, pointer) + "=" + value.dump());
-  }
-  return list;
-}
-
-/// A value in file-name letters.
-std::string slug(const std::string& text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '+';
-    if (plain)
-      name += c;
-    else if (!name.empty() && name.back() != '-')
-      name += '-';
-  }
-  while (!name.empty() && name.back() == '-') name.pop_back();
-  return name.empty() ? "none" : name.substr(0, 60);
-}
-
-std::string slug_of(const Json& value) {
-  if (value.is_string()) return slug(value.get<std::string>());
-  return slug(value.is_number() ? plain_number(value.get<double>()) : value.dump());
-}
-
-double four_digits(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return std::strtod(text.data(), nullptr);
-}
-
-/// {"from": 0.001, "to": 0.008, "count": 4}: a geometric grid with both ends, of numbers with four digits between them.
-std::vector<double> log_range(const Json& range, const std::string& pointer) {
-  check_known_keys(range, {"from", "to", "count"}, pointer);
-  const auto number = [&](const char* key) {
-    const Json& value = required(range, key, pointer, "a positive number");
-    if (!value.is_number() || !(value.get<double>() > 0)) refuse(pointer + "/" + key, value, "a positive number");
-    return value.get<double>();
-  };
-  const double from = number("from"), to = number("to"), count = number("count");
-  if (count != std::floor(count) || count < 2 || count > 1000) refuse(pointer + "/count", range.at("count"), "an integer from 2 to 1000");
-  if (to <= from) refuse(pointer + "/to", range.at("to"), "more than " + pointer + "/from, " + plain_number(from));
-  std::vector<double> values{from};
-  for (double i = 1; i + 1 < count; ++i) values.push_back(four_digits(from * std::pow(to / from, i / (count - 1))));
-  values.push_back(to);
-  return values;
-}
-
-void check_distinct(const std::vector<StudyAxis::Value>& values, const std::string& pointer) {
-  std::set<std::string> labels;
-  for (const StudyAxis::Value& value : values)
-    if (!labels.insert(value.label).second) throw UsageError(pointer + " holds \"" + value.label + "\" twice; expected each value once");
-  if (values.empty()) throw UsageError(pointer + " is empty; expected at least one value");
-}
-
-/// The values that stand under "values" or "log_range".
-Json grid_values(const Json& axis, const std::string& pointer) {
-  if (axis.contains("values") == axis.contains("log_range"))
-    throw UsageError(pointer + " has " + (axis.contains("values") ? "both" : "none of") + " values and log_range; expected one of them");
-  if (axis.contains("log_range")) return log_range(axis.at("log_range"), pointer + "/log_range");
-  if (!axis.at("values").is_array()) refuse(pointer + "/values", axis.at("values"), "a list");
-  return axis.at("values");
-}
-
-StudyAxis setting_axis(const Json& object, const std::string& pointer) {
-  check_known_keys(object, {"setting", "values", "log_range", "name"}, pointer);
-  StudyAxis axis;
-  const bool bases = object.at("setting") == "base";
-  axis.setting = bases ? "" : setting_name(object.at("setting"), pointer + "/setting");
-  if (axis.setting == "training.seed") throw UsageError(pointer + "/setting is training.seed; expected the seeds in /seeds");
-  axis.name = object.contains("name") ? text_of(object.at("name"), pointer + "/name")
-              : bases                 ? "base"
-                                      : axis.setting.substr(axis.setting.rfind('.') + 1);
-  for (const Json& value : grid_values(object, pointer)) {
-    StudyAxis::Value entry;
-    if (bases) {
-      entry.base = text_of(value, pointer + "/values");
-      static_cast<void>(preset_config(entry.base));
-      entry.label = slug(entry.base);
-    } else {
-      entry.label = slug(axis.name) + "-" + slug_of(value);
-      entry.settings = {axis.setting + "=" + value.dump()};
-      if (value.is_number()) entry.number = value.get<double>();
-    }
-    axis.values.push_back(std::move(entry));
-  }
-  check_distinct(axis.values, pointer + "/values");
-  return axis;
-}
-
-/// A case whose name is a number is a point of a numeric axis: several settings that change together.
-std::optional<double> number_of(const std::string& name) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size() || !std::isfinite(number)) return {};
-  return number;
-}
-
-StudyAxis case_axis(const Json& object, const std::string& pointer) {
-  check_known_keys(object, {"name", "cases"}, pointer);
-  StudyAxis axis;
-  axis.name = object.contains("name") ? text_of(object.at("name"), pointer + "/name") : "case";
-  const Json& cases = object.at("cases");
-  if (!cases.is_array()) refuse(pointer + "/cases", cases, "a list of {\"name\": …, \"set\": {…}}");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const std::string at = pointer + "/cases/" + std::to_string(i);
-    check_known_keys(cases[i], {"name", "base", "set"}, at);
-    StudyAxis::Value entry;
-    const std::string name = text_of(required(cases[i], "name", at, "a short name"), at + "/name");
-    entry.number = number_of(name);
-    entry.label = (entry.number ? slug(axis.name) + "-" : "") + slug(name);
-    if (cases[i].contains("base")) entry.base = text_of(cases[i].at("base"), at + "/base"), static_cast<void>(preset_config(entry.base));
-    if (cases[i].contains("set")) entry.settings = assignments(cases[i].at("set"), at + "/set");
-    axis.values.push_back(std::move(entry));
-  }
-  check_distinct(axis.values, pointer + "/cases");
-  return axis;
-}
-
-/// Of two axes that set one thing the later one decides, and the labels of the other would not be true.
-void check_axes_are_apart(const std::vector<StudyAxis>& axes) {
-  std::map<std::string, size_t> owner;
-  for (size_t i = 0; i < axes.size(); ++i)
-    for (const StudyAxis::Value& value : axes[i].values)
-      for (const std::string& assignment : value.settings) {
-        const std::string setting = assignment.substr(0, assignment.find('='));
-        if (const auto [at, first] = owner.try_emplace(setting, i); !first && at->second != i)
-          throw UsageError("/axes/" + std::to_string(at->second) + " and /axes/" + std::to_string(i) + " both set " + setting +
-                           "; expected each setting on one axis");
-      }
-}
-
-std::vector<StudyAxis> read_axes(const Json& file) {
-  std::vector<StudyAxis> axes;
-  if (!file.contains("axes")) return axes;
-  if (!file.at("axes").is_array()) refuse("/axes", file.at("axes"), "a list of axes");
-  std::set<std::string> names;
-  for (size_t i = 0; i < file.at("axes").size(); ++i) {
-    const Json& object = file.at("axes")[i];
-    const std::string pointer = "/axes/" + std::to_string(i);
-    if (!object.is_object()) refuse(pointer, object, "an object { … }");
-    if (!object.contains("setting") && !object.contains("cases"))
-      check_known_keys(object, {"setting", "cases", "values", "log_range", "name"}, pointer);
-    if (object.contains("cases") && !object.contains("setting"))
-      axes.push_back(case_axis(object, pointer));
-    else if (object.contains("setting"))
-      axes.push_back(setting_axis(object, pointer));
-    else
-      throw UsageError(pointer + " has neither a setting nor cases; expected one of them");
-    if (!names.insert(axes.back().name).second)
-      throw UsageError(pointer + "/name is \"" + axes.back().name + "\", as of another axis; expected a name of its own");
-  }
-  check_axes_are_apart(axes);
-  return axes;
-}
 
 std::vector<int64_t> read_seeds(const Json& file) {
   if (!file.contains("seeds")) return {1};
@@ -490,13 +278,17 @@ Study load_study(const fs::path& file, const std::vector<std::string>& overrides
   if (!fs::exists(file)) throw DataError(file.string() + ": there is no such study file");
   if (overrides.empty()) return parse_study(read_text(file), file.string(), file.stem().string());
   Json object = parse_json_text(read_text(file), file.string());
+  std::vector<std::string> names;
   for (const std::string& assignment : overrides) {
     Json config = Json::object();  // of one value: its dotted name is its path
     apply_override(config, assignment);
-    const std::string name = assignment.substr(0, assignment.find('='));
+    const std::string name = setting_name(assignment.substr(0, assignment.find('=')), "--set");
     object["set"][name] = config.at(setting_pointer(name));
+    names.push_back(name);
   }
-  return parse_study(object.dump(), file.string(), file.stem().string());
+  Study study = parse_study(object.dump(), file.string(), file.stem().string());
+  study.overrides = std::move(names);
+  return study;
 }
 
 std::vector<std::string> shipped_studies() {
@@ -508,11 +300,29 @@ std::vector<std::string> shipped_studies() {
   return names;
 }
 
+namespace {
+
+/// "; did you mean "tuned-tiny"?": the nearest name, else those that have the word in them, three at most; ";" where there is none.
+std::string names_like(const std::string& word, const std::vector<std::string>& names) {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> near;
+  if (const std::string name = nearest_name(word, names); !name.empty()) near.push_back(name);
+  for (const std::string& name : names)
+    if (near.size() < kMost && !word.empty() && name.find(word) != std::string::npos &&
+        std::find(near.begin(), near.end(), name) == near.end())
+      near.push_back(name);
+  for (std::string& name : near) name = "\"" + name + "\"";
+  return near.empty() ? ";" : "; did you mean " + alternatives(near) + "?";
+}
+
+}  // namespace
+
 fs::path find_study(const std::string& name_or_file) {
   if (name_or_file.ends_with(".json") || name_or_file.find('/') != std::string::npos) return name_or_file;
   const std::vector<std::string> names = shipped_studies();
   if (std::find(names.begin(), names.end(), name_or_file) != names.end()) return resource_folder() / "studies" / (name_or_file + ".json");
-  throw UsageError("there is no study \"" + name_or_file + "\"" + did_you_mean(name_or_file, names));
+  throw UsageError("there is no study \"" + name_or_file + "\"" + names_like(name_or_file, names) +
+                   " saccade study list names those that come with the program");
 }
 
 }  // namespace saccade

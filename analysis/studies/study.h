@@ -66,10 +66,11 @@ bool evaluated_as_recorded(const StudyEvaluation& evaluation, const DataConfig& 
 /// A study file: a question, a grid of configs, and what decides. Never changed by what came out.
 struct Study {
   std::string name, question, source;
-  std::string origin;     ///< of the file, in messages
-  nlohmann::json file;    ///< as it was written
-  nlohmann::json base;    ///< the config all cells start from, as it was written
-  std::string base_name;  ///< a preset, or empty for a config in the file
+  std::string origin;                  ///< of the file, in messages
+  std::vector<std::string> overrides;  ///< settings by their names that the command line gave in place of the file's
+  nlohmann::json file;                 ///< as it was written
+  nlohmann::json base;                 ///< the config all cells start from, as it was written
+  std::string base_name;               ///< a preset, or empty for a config in the file
   std::vector<std::string> settings;
   std::vector<StudyAxis> axes;
   std::vector<int64_t> seeds;
@@ -91,7 +92,7 @@ const std::vector<std::string>& study_figures();
 Study parse_study(const std::string& text, const std::string& origin, const std::string& name);
 /// A file, with assignments that go into its "set" (and so into the study's folder). Throws DataError where there is none, UsageError.
 Study load_study(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
-/// The file of a study that comes with the program (its name), or the path itself. Throws UsageError that suggests a name.
+/// The file of a study that comes with the program (its name), or the path itself. Throws UsageError that suggests names.
 std::filesystem::path find_study(const std::string& name_or_file);
 /// Names of the studies that come with the program, sorted.
 std::vector<std::string> shipped_studies();

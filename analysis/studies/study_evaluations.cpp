@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "analysis/comparison/end_evaluations.h"
 #include "analysis/evaluation/run_evaluation.h"
 #include "analysis/runs/files.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/sealed_json.h"
 #include "kernels/engine/clock.h"
+#include "kernels/engine/error.h"
 #include "models/config/config.h"
 
 namespace saccade {
@@ -44,34 +46,117 @@ Json made_by_run(const fs::path& run, int64_t step, int64_t tokens) {
   }
 }
 
+/// What stands in a file, of this step; else null, also of a file that is damaged: `damaged` hears why.
+Json read_kept(const fs::path& file, int64_t step, std::string& damaged) {
+  std::error_code none;
+  if (!fs::exists(file, none)) return {};
+  try {
+    Json known = read_sealed_json(file);
+    return known.contains("step") && known["step"] == step ? known : Json();
+  } catch (const DataError& error) {
+    damaged = error.what();
+    return {};
+  }
+}
+
+fs::path part_of(const EndOfRun& end) { return end.branch.empty() ? fs::path(end.run) : fs::path(end.run) / end.branch; }
+
+/// "RUN.branches.step-4"
+std::string name_of(const EndOfRun& end) {
+  std::string name = part_of(end).string();
+  std::replace(name.begin(), name.end(), '/', '.');
+  return name;
+}
+
+std::string line_of(const EndOfRun& end, int64_t tokens, const std::string& split) {
+  return "evaluating " + name_of(end) + " on " + std::to_string(tokens) + " tokens of the " + split + " split";
+}
+
 }  // namespace
 
-StudyEvaluations::StudyEvaluations(const StudyView& view, std::function<void(const std::string&)> say, double seconds)
-    : view_(view), say_(std::move(say)), seconds_(seconds), begun_(now()) {}
+StudyEvaluations::StudyEvaluations(const StudyView& view, std::function<void(const std::string&)> say, double seconds, StudyWorkers workers)
+    : view_(view), say_(std::move(say)), seconds_(seconds), begun_(now()), workers_(std::move(workers)) {}
+
+Json StudyEvaluations::request_of(const EndOfRun& end, int64_t tokens) const {
+  const StudyEvaluation& wish = view_.study.evaluation;
+  const fs::path file = study_evaluation_file(part_of(end), wish.split, tokens, wish.length);
+  return {{"kind", "evaluation"}, {"run", part_of(end).string()}, {"step", end.step},      {"split", wish.split},
+          {"tokens", tokens},     {"length", wish.length},        {"file", file.string()}, {"device", workers_.device()}};
+}
+
+Json StudyEvaluations::by_run(const EndOfRun& end, int64_t tokens) const {
+  const StudyEvaluation& wish = view_.study.evaluation;
+  return wish.split == "validation" && wish.length == 0 ? made_by_run(view_.directory / "runs" / part_of(end), end.step, tokens) : Json();
+}
+
+Json StudyEvaluations::kept(const std::string& file, int64_t step) {
+  std::string damaged;
+  Json there = read_kept(view_.directory / file, step, damaged);
+  if (!damaged.empty()) damaged_[file] = damaged;
+  return there;
+}
+
+std::string StudyEvaluations::why_anew(const std::string& file) const {
+  return damaged_.contains(file) ? ", since what is kept of it is damaged" : "";
+}
+
+void StudyEvaluations::refuse(const std::string& file, const std::string& why) const {
+  const auto damaged = damaged_.find(file);
+  throw DataError(damaged == damaged_.end() ? why : damaged->second + "; it is not made anew: " + why);
+}
+
+void StudyEvaluations::make(const std::vector<EndOfRun>& ends, int64_t tokens) {
+  if (!workers_.side_by_side()) return;
+  std::vector<StudyPiece> pieces;
+  for (const EndOfRun& end : ends) {
+    const Json request = request_of(end, tokens);
+    const std::string file = request.at("file");
+    if (!failed_.contains(file) && by_run(end, tokens).is_null() && kept(file, end.step).is_null())
+      pieces.push_back({request, end.run, line_of(end, tokens, view_.study.evaluation.split) + why_anew(file)});
+  }
+  if (pieces.empty()) return;
+  if (seconds_ <= 0) throw TimeIsUp{};
+  const PiecesDone done = do_pieces(view_.directory, pieces, workers_, say_, seconds_ - (now() - begun_), made_ == 0);
+  made_ += done.made;
+  for (const auto& [piece, why] : done.failed) failed_[pieces[piece].request.at("file")] = why;
+  if (!done.complete) throw TimeIsUp{};
+}
 
 Json StudyEvaluations::of(const EndOfRun& end, int64_t tokens) {
-  const std::string& split = view_.study.evaluation.split;
-  const fs::path part = end.branch.empty() ? fs::path(end.run) : fs::path(end.run) / end.branch;
-  std::string name = part.string();
-  std::replace(name.begin(), name.end(), '/', '.');
-  const int64_t length = view_.study.evaluation.length;
-  const std::string cut = length > 0 ? ".length-" + std::to_string(length) : "";
-  if (split == "validation" && length == 0)
-    if (Json known = made_by_run(view_.directory / "runs" / part, end.step, tokens); !known.is_null()) return known;
-  const fs::path file = fs::path(kEvaluations) / (name + "." + split + "." + std::to_string(tokens) + cut + ".json");
+  if (Json made = by_run(end, tokens); !made.is_null()) return made;
+  const Json request = request_of(end, tokens);
+  const std::string file = request.at("file");
   files_.insert(file);
-  std::error_code none;
-  if (fs::exists(view_.directory / file, none))
-    if (Json known = read_sealed_json(view_.directory / file); known.contains("step") && known["step"] == end.step) return known;
+  if (Json there = kept(file, end.step); !there.is_null()) {
+    if (damaged_.contains(file)) renewed_.insert(file);
+    PieceClaim::clear(view_.directory, fs::path(file).stem().string());
+    return there;
+  }
+  if (const auto failed = failed_.find(file); failed != failed_.end()) refuse(file, failed->second);
   if (seconds_ <= 0 || (made_ > 0 && now() - begun_ > seconds_)) throw TimeIsUp{};
-  if (say_) say_("evaluating " + name + " on " + std::to_string(tokens) + " tokens of the " + split + " split");
-  RunEvaluationOptions options;
-  options.split = split == "test" ? Split::test : Split::validation, options.tokens = tokens, options.length = length;
-  const Json evaluation = to_json(evaluate_run(view_.directory / "runs" / part, options));
-  make_run_folder(view_.directory / kEvaluations);
-  write_sealed_json(view_.directory / file, evaluation);
+  if (say_) say_(line_of(end, tokens, view_.study.evaluation.split) + why_anew(file));
+  try {
+    make_evaluation(view_.directory, request);
+  } catch (const Error& error) {
+    refuse(file, error.what());
+  }
   ++made_;
-  return evaluation;
+  if (damaged_.contains(file)) renewed_.insert(file);
+  return read_sealed_json(view_.directory / file);
+}
+
+void make_evaluation(const fs::path& study, const Json& request) {
+  const fs::path file = study / request.at("file").get<std::string>();
+  const PieceClaim mine(study, file.stem().string());
+  const int64_t step = request.at("step");
+  std::string damaged;
+  if (!read_kept(file, step, damaged).is_null()) return;
+  RunEvaluationOptions options;
+  options.split = request.at("split") == "test" ? Split::test : Split::validation;
+  options.tokens = request.at("tokens"), options.length = request.at("length"), options.device = request.at("device");
+  const Json evaluation = to_json(evaluate_run(study / "runs" / request.at("run").get<std::string>(), options));
+  make_run_folder(study / kEvaluations);
+  write_sealed_json(file, evaluation);
 }
 
 }  // namespace saccade

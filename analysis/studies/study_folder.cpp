@@ -89,7 +89,8 @@ double judged_loss(const WantedRun& wanted) {
 /// Makes the list of wanted runs, cell by cell.
 class Viewer {
  public:
-  Viewer(StudyView& view, const std::vector<RunSummary>& runs) : view_(view) {
+  Viewer(StudyView& view, const std::vector<RunSummary>& runs, const std::map<std::string, std::string>& unreadable)
+      : view_(view), unreadable_(unreadable) {
     for (const RunSummary& run : runs) {
       names_.insert(run.name);
       if (!run.identity.empty()) by_identity_.emplace(run.identity, &run);
@@ -168,6 +169,8 @@ class Viewer {
     if (there != by_identity_.end()) wanted.there = *there->second;
     wanted.name = wanted.there ? wanted.there->name : free_name(run.name);
     if (const auto problem = view_.state.gave_up.find(wanted.name); problem != view_.state.gave_up.end()) wanted.problem = problem->second;
+    if (const auto bad = unreadable_.find(wanted.name); !wanted.there && bad != unreadable_.end())
+      wanted.unreadable = true, wanted.problem = bad->second;
     wanted.run = std::move(run);
     wanted.status = status_of(wanted);
     const size_t place = view_.wanted.size();
@@ -185,6 +188,7 @@ class Viewer {
   }
 
   StudyView& view_;
+  const std::map<std::string, std::string>& unreadable_;
   std::map<std::string, const RunSummary*> by_identity_;
   std::map<std::string, size_t> placed_;
   std::set<std::string> names_;
@@ -276,23 +280,30 @@ void join(std::vector<double>& values, const std::vector<double>& more) {
 
 }  // namespace
 
-StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state) {
+StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state,
+                     const std::map<std::string, std::string>& unreadable) {
   StudyView view;
   view.study = study;
   view.state = state;
   if (view.study.tuning) join(view.study.tuning->values, state.more_values);
   view.cells = study_cells(study);
-  Viewer viewer(view, runs);
+  Viewer viewer(view, runs, unreadable);
   for (size_t cell = 0; cell < view.cells.size(); ++cell) viewer.view_cell(cell);
   return view;
 }
 
 StudyView view_study(const fs::path& directory) {
-  std::vector<std::string> problems;
+  std::map<std::string, std::string> unreadable;
   const Study study = read_study_folder(directory);
-  StudyView view = view_study(study, run_summaries(directory, &problems), read_study_state(directory));
+  std::vector<RunSummary> runs = run_summaries(directory, &unreadable);
+  StudyView view = view_study(study, std::move(runs), read_study_state(directory), unreadable);
   view.directory = directory;
-  view.problems = std::move(problems);
+  for (WantedRun& wanted : view.wanted)
+    if (wanted.unreadable)
+      unreadable[wanted.name] = wanted.problem += "; where nothing mends it, remove the folder " +
+                                                  (directory / "runs" / wanted.name).string() +
+                                                  ", and saccade study resume trains the run anew";
+  for (auto& [name, problem] : unreadable) view.problems.push_back(std::move(problem));
   return view;
 }
 
@@ -357,9 +368,19 @@ std::string StudyView::blocked() const {
   if (state.most_runs && begun >= *state.most_runs &&
       std::any_of(wanted.begin(), wanted.end(), [](const WantedRun& w) { return w.status == WantedRun::Status::open; }))
     return "the limit of runs is reached";
-  return std::to_string(
-             std::count_if(wanted.begin(), wanted.end(), [](const WantedRun& w) { return w.status == WantedRun::Status::gave_up; })) +
-         " runs were given up; saccade study resume tries them again";
+  const auto unreadable = std::count_if(wanted.begin(), wanted.end(), [](const WantedRun& w) { return w.unreadable; });
+  const auto failed =
+      std::count_if(wanted.begin(), wanted.end(), [](const WantedRun& w) { return w.status == WantedRun::Status::gave_up; }) - unreadable;
+  std::string text;
+  if (failed > 0)
+    text = failed == 1 ? "1 run was given up; saccade study resume tries it again"
+                       : std::to_string(failed) + " runs were given up; saccade study resume tries them again";
+  if (unreadable > 0)
+    text +=
+        (text.empty() ? "" : "; ") +
+        (unreadable == 1 ? "what stands in the folder of 1 run" : "what stands in the folders of " + std::to_string(unreadable) + " runs") +
+        " cannot be read, which saccade study status tells of";
+  return text;
 }
 
 namespace {

@@ -41,6 +41,7 @@ struct WantedRun {
   std::optional<RunSummary> there;  ///< the run of its identity
   std::string name;                 ///< of the run's folder, which may be older than the name that the grid gives today
   std::string problem;              ///< why it was given up
+  bool unreadable = false;          ///< for what stands in its folder cannot be read: only removing that lets it be trained
 };
 const char* to_string(WantedRun::Status status);
 
@@ -70,8 +71,9 @@ struct StudyView {
   std::vector<const WantedRun*> ready() const;
 };
 StudyView view_study(const std::filesystem::path& directory);
-/// The same for given summaries: of a study that has no folder yet.
-StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state = {});
+/// The same for given summaries: of a study that has no folder yet. `unreadable` as run_summaries() tells it.
+StudyView view_study(const Study& study, std::vector<RunSummary> runs, const StudyState& state = {},
+                     const std::map<std::string, std::string>& unreadable = {});
 
 /// Adds `count` seeds to each of these cells (by name; none: to all): the smallest from 1 on that a cell does not have, so that cells with
 /// as many seeds have the same ones, and pair. What every cell got. Throws UsageError on a name that no cell has.

@@ -4,9 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <set>
 
+#include "analysis/figures/count_text.h"
 #include "kernels/engine/clock.h"
 #include "kernels/engine/error.h"
+#include "models/corpus/corpus.h"
 #include "models/corpus/vocabulary.h"
 #include "models/training/branch_starts.h"
 #include "models/training/plan.h"
@@ -135,12 +139,38 @@ void require_startable(const StudyView& view) {
                        " has, or a shorter /evaluations/length");
 }
 
+std::vector<std::string> missing_text(const StudyView& view) {
+  std::map<std::string, std::set<std::string>> domains;  // by corpus
+  for (const WantedRun& wanted : view.wanted) {
+    const DataConfig& data = wanted.run.config.data;
+    if (!data.task.empty()) continue;  // its sequences are generated
+    std::set<std::string>& wants = domains[data.corpus];
+    wants.insert(data.train.begin(), data.train.end()), wants.insert(data.ood.begin(), data.ood.end());
+  }
+  std::set<std::string> made_later;
+  for (const CorpusSummary& known : list_corpora())
+    if (known.built_in && !known.present) made_later.insert(known.name);
+  std::vector<std::string> missing;
+  for (const auto& [name, wants] : domains) {
+    if (made_later.contains(name)) continue;
+    try {
+      const Corpus corpus = Corpus::open(name);
+      for (const std::string& domain : wants)
+        if (!corpus.has_domain(domain)) missing.push_back(corpus.missing_domain(domain));
+    } catch (const Error& error) {
+      missing.emplace_back(error.what());
+    }
+  }
+  return missing;
+}
+
 StudyPlan plan_study(const StudyView& view, const PlanOptions& options) {
   StudyPlan plan;
   plan.name = view.study.name, plan.question = view.study.question;
   plan.runs = static_cast<int64_t>(view.wanted.size()) + view.later;
   plan.gpus = static_cast<int64_t>(gpus().size());
   plan.may_extend = view.study.tuning && view.study.tuning->extend;
+  plan.missing = missing_text(view);
   Stopwatch watch(options);
   for (size_t cell = 0; cell < view.cells.size(); ++cell) {
     const CellPlan one = plan_cell(view, cell, watch);
@@ -154,18 +184,21 @@ StudyPlan plan_study(const StudyView& view, const PlanOptions& options) {
 }
 
 std::string to_text(const StudyPlan& plan, std::optional<double> budget) {
-  std::string text = plan.question + "\n\n" + std::to_string(plan.runs) + " runs, " + std::to_string(plan.to_do) + " of them to do" +
+  std::string text = plan.question + "\n\n" + counted(plan.runs, "run") + ", " + std::to_string(plan.to_do) + " of them to do" +
                      (plan.may_extend ? " (more where a best value is at an edge)" : "") + "\n" + million(plan.tokens) + " tokens, " +
                      format("%.3g FLOPs", plan.flops) + "\ntime of one run after the other: " + duration(plan.seconds) +
                      "\ndisk, by the checkpoints: " + format("%.3g GB", plan.disk_bytes / 1e9) + "\n";
   if (budget) {
     const int64_t runs = runs_within(plan, *budget);
     text += format("%g h: ", *budget) +
-            (runs < 0 ? "cannot be told, since not every run's time is known" : std::to_string(runs) + " of the runs are begun") + "\n";
+            (runs < 0 ? "cannot be told, since not every run's time is known"
+                      : std::to_string(runs) + " of the runs " + (runs == 1 ? "is" : "are") + " begun") +
+            "\n";
   }
+  for (const std::string& what : plan.missing) text += "not here: " + what + "\n";
   text += "\n";
   for (const CellPlan& cell : plan.cells)
-    text += cell.name + ": " + std::to_string(cell.runs) + " runs of " + million(static_cast<double>(cell.tokens)) + " tokens, " +
+    text += cell.name + ": " + counted(cell.runs, "run") + " of " + million(static_cast<double>(cell.tokens)) + " tokens, " +
             million(static_cast<double>(cell.parameters)) + " parameters, " + duration(cell.seconds) + " each on " + cell.device +
             (cell.note.empty() ? "" : " (" + cell.note + ")") + (cell.short_of.empty() ? "" : "; warning: " + cell.short_of) + "\n";
   return text;
@@ -195,6 +228,7 @@ Json to_json(const StudyPlan& plan, std::optional<double> budget) {
             {"disk_bytes", plan.disk_bytes},
             {"may_extend", plan.may_extend},
             {"gpus", plan.gpus},
+            {"missing", plan.missing},
             {"cells", cells}};
   if (budget) json["runs_within_budget"] = runs_within(plan, *budget);
   return json;

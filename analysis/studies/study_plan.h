@@ -21,6 +21,7 @@ struct StudyPlan {
   double tokens = 0, flops = 0, seconds = 0, disk_bytes = 0;  ///< of those to do; seconds NaN where a cell is not measured
   bool may_extend = false;                                    ///< tuning may add runs
   int64_t gpus = 0;                                           ///< of this machine, which its runs could be spread over
+  std::vector<std::string> missing;                           ///< missing_text()
 };
 struct PlanOptions {
   bool measure = true;          ///< time steps and evaluation of every distinct model
@@ -30,6 +31,10 @@ struct PlanOptions {
 /// Throws UsageError where a study can be read, but would not do what it says: it evaluates fewer tokens than a sequence of one of its runs
 /// has, or extends a search of one value.
 void require_startable(const StudyView& view);
+
+/// Why runs of a study would not find their text on this machine, where their corpus, or a domain of it, is not there: a line each. A
+/// built-in corpus that the first run makes counts as there.
+std::vector<std::string> missing_text(const StudyView& view);
 
 /// Throws UsageError, DataError (a tokenizer that is not there).
 StudyPlan plan_study(const StudyView& view, const PlanOptions& options);

@@ -80,6 +80,10 @@ bool is_wanted(const TaskResult& r, const WantedTask& wanted, const fs::path& ru
          (!fs::exists(checkpoint) || checkpoint_hash(checkpoint) == r.checkpoint_hash);
 }
 
+bool is_to_finish(const TaskResult& result, const fs::path& run) {
+  return task_result_is_cut_short(run, result) && fs::exists(step_file(run, kCheckpoints, result.step));
+}
+
 /// Runs that have no score for one reason; `all`: no run has one.
 std::string remark_of(const std::string& task, const std::string& why, const std::vector<std::string>& runs, bool all) {
   if (all) return "Not scored on " + task + ": " + why;
@@ -88,23 +92,81 @@ std::string remark_of(const std::string& task, const std::string& why, const std
   return "Not scored on " + task + ": " + names + ": " + why;
 }
 
+std::string claim_of(const std::string& run) { return run + ".scores"; }
+
+/// Scores a run and keeps the result in it. Throws Error.
+TaskResult score(const fs::path& study, const std::string& run, const Task& task, const TaskRunOptions& options,
+                 const std::function<void(const std::string&)>& say) {
+  const PieceClaim mine(study, claim_of(run));
+  const std::atomic<bool> never = false;  // a signal ends the process; what is scored of the items by then is kept
+  return evaluate_task(study / "runs" / run, task, options, {say, {}}, never);
+}
+
 class Scorer {
  public:
-  Scorer(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds)
-      : view_(view), say_(say), seconds_(seconds), begun_(now()) {}
+  Scorer(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds, const StudyWorkers& workers)
+      : view_(view), say_(say), seconds_(seconds), begun_(now()), workers_(workers) {}
 
-  StudyScores score() {
-    for (const StudyTask& entry : view_.study.tasks)
-      for (Task& task : tasks_of(entry)) {
-        WantedTask wanted{std::move(task), {}, {}, {}};
-        wanted.options = options_of(entry, wanted.task);
-        find_data(wanted);
-        score_task(entry, wanted);
-      }
+  StudyScores score_all() {
+    const std::vector<std::pair<size_t, WantedTask>> all = wanted_tasks();
+    if (workers_.side_by_side() && seconds_ > 0) make_side_by_side(all);
+    for (const auto& [entry, wanted] : all) score_task(view_.study.tasks[entry], wanted);
     return std::move(scores_);
   }
 
  private:
+  /// With the entries that they are of.
+  std::vector<std::pair<size_t, WantedTask>> wanted_tasks() {
+    std::vector<std::pair<size_t, WantedTask>> all;
+    for (size_t i = 0; i < view_.study.tasks.size(); ++i)
+      for (Task& task : tasks_of(view_.study.tasks[i])) {
+        WantedTask wanted{std::move(task), {}, {}, {}};
+        wanted.options = options_of(view_.study.tasks[i], wanted.task);
+        wanted.options.device = workers_.device();
+        find_data(wanted);
+        all.emplace_back(i, std::move(wanted));
+      }
+    return all;
+  }
+
+  /// What has no result yet and can have one: afterwards it is there, or known why not.
+  void make_side_by_side(const std::vector<std::pair<size_t, WantedTask>>& all) {
+    std::vector<StudyPiece> pieces;
+    for (const auto& [i, wanted] : all) {
+      const StudyTask& entry = view_.study.tasks[i];
+      if (!wanted.no_data.empty() || !entry.not_made.empty()) continue;
+      for (size_t cell = 0; cell < view_.cells.size(); ++cell)
+        for (const size_t at : view_.views[cell].wanted)
+          if (is_shown(view_.wanted[at], cell)) add_pieces(i, wanted, view_.wanted[at], pieces);
+    }
+    if (pieces.empty()) return;
+    const PiecesDone done = do_pieces(view_.directory, pieces, workers_, say_, seconds_, true);
+    scores_.made = done.made;
+    for (const auto& [piece, why] : done.failed) failed_[key_of(pieces[piece].request)] = why;
+  }
+
+  void add_pieces(size_t entry, const WantedTask& wanted, const WantedRun& run, std::vector<StudyPiece>& pieces) const {
+    const StudyTask& task = view_.study.tasks[entry];
+    for (const int64_t step : steps_of(task, run))
+      if (!found(wanted, run, step, true))
+        pieces.push_back({request_of(entry, wanted, run, step), run.name, line_of(wanted, run, step), true});
+  }
+
+  nlohmann::json request_of(size_t entry, const WantedTask& wanted, const WantedRun& run, int64_t step) const {
+    return {{"kind", "score"},          {"entry", entry},  {"folder", view_.study.tasks[entry].folder},
+            {"task", wanted.task.name}, {"run", run.name}, {"step", step}};
+  }
+
+  /// Of a piece among those of the study.
+  static std::string key_of(const nlohmann::json& request) {
+    return request.at("task").get<std::string>() + " " + request.at("entry").dump() + " " + request.at("run").get<std::string>() + " " +
+           request.at("step").dump();
+  }
+
+  static std::string line_of(const WantedTask& wanted, const WantedRun& run, int64_t step) {
+    return "scoring " + run.name + " at step " + std::to_string(step) + " on " + wanted.task.name;
+  }
+
   /// Those of an entry; a user's own whose file is gone or wrong is told of.
   std::vector<Task> tasks_of(const StudyTask& entry) {
     try {
@@ -167,11 +229,23 @@ class Scorer {
     return steps;
   }
 
-  /// Found or made; nothing where it can not be had, or not now.
-  std::optional<TaskResult> result_of(const StudyTask& entry, const WantedTask& wanted, const WantedRun& run, int64_t step) {
+  /// The result that stands in the run; with `finish` none where scoring it once more adds what a process has left undone behind it.
+  std::optional<TaskResult> found(const WantedTask& wanted, const WantedRun& run, int64_t step, bool finish) const {
     const fs::path directory = view_.directory / "runs" / run.name;
     for (TaskResult& result : read_task_results(directory, wanted.task.name, step))
-      if (is_wanted(result, wanted, directory)) return std::move(result);
+      if (is_wanted(result, wanted, directory) && !(finish && is_to_finish(result, directory))) return std::move(result);
+    return {};
+  }
+
+  /// Found or made; nothing where it can not be had, or not now.
+  std::optional<TaskResult> result_of(const StudyTask& entry, const WantedTask& wanted, const WantedRun& run, int64_t step) {
+    const auto index = static_cast<size_t>(&entry - view_.study.tasks.data());
+    const auto failed = failed_.find(key_of(request_of(index, wanted, run, step)));
+    const bool finish = seconds_ > 0 && entry.not_made.empty() && wanted.no_data.empty() && failed == failed_.end();
+    if (std::optional<TaskResult> there = found(wanted, run, step, finish)) {
+      PieceClaim::clear(view_.directory, claim_of(run.name));
+      return there;
+    }
     const auto none = [&](const std::string& why) {
       reasons_[why].push_back(run.name);
       return std::optional<TaskResult>();
@@ -180,17 +254,17 @@ class Scorer {
       scores_.complete = scores_.complete && seconds_ > 0;  // it may be where the checkpoints are
       return none(wanted.no_data);
     }
-    if (entry.only_found) return none("it was not before, and nothing is with --recorded");
+    if (!entry.not_made.empty()) return none(entry.not_made);
+    if (failed != failed_.end()) return none(failed->second);
     if (seconds_ <= 0 || (scores_.made > 0 && now() - begun_ > seconds_)) {
       scores_.complete = false;
       return none("there was no time left");
     }
-    if (say_) say_("scoring " + run.name + " at step " + std::to_string(step) + " on " + wanted.task.name);
+    if (say_) say_(line_of(wanted, run, step));
     try {
       TaskRunOptions options = wanted.options;
       options.checkpoint = step;
-      const std::atomic<bool> never = false;  // a signal ends the process; what is scored of the items by then is kept
-      TaskResult result = evaluate_task(directory, wanted.task, options, {say_, {}}, never);
+      TaskResult result = score(view_.directory, run.name, wanted.task, options, say_);
       ++scores_.made;
       return result;
     } catch (const Error& error) {
@@ -201,14 +275,29 @@ class Scorer {
   const StudyView& view_;
   std::function<void(const std::string&)> say_;
   double seconds_, begun_;
+  const StudyWorkers& workers_;
   StudyScores scores_;
+  std::map<std::string, std::string> failed_;                ///< why, by key_of() the request
   std::map<std::string, std::vector<std::string>> reasons_;  ///< why runs have no score on the task at hand
 };
 
 }  // namespace
 
-StudyScores study_scores(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds) {
-  return Scorer(view, say, seconds).score();
+StudyScores study_scores(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds,
+                         const StudyWorkers& workers) {
+  return Scorer(view, say, seconds, workers).score_all();
+}
+
+void make_score(const fs::path& study, const nlohmann::json& request, const std::function<void(const std::string&)>& say) {
+  std::vector<StudyTask> tasks = read_study_folder(study).tasks;
+  StudyTask& entry = tasks.at(request.at("entry").get<size_t>());
+  entry.folder = request.at("folder");
+  for (const Task& task : at_difficulties(find_task(entry.task), entry.lengths, entry.domains)) {
+    if (task.name != request.at("task")) continue;
+    TaskRunOptions options = options_of(entry, task);
+    options.checkpoint = request.at("step"), options.device = request.at("device");
+    score(study, request.at("run"), task, options, say);
+  }
 }
 
 }  // namespace saccade

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "analysis/studies/study_folder.h"
+#include "analysis/studies/study_workers.h"
 
 namespace saccade {
 
@@ -37,8 +38,12 @@ struct StudyScores {
 /// The scores on Study::tasks of the runs that have ended at the best value of their cells: those that stand in the runs are read, the
 /// others are made and kept there (evaluate_task); what was stopped goes on. A score counts wherever and whenever it was made, as long as
 /// task, items, options and checkpoint are the same; so checkpoints and data may go once all is scored. One run after another, each with
-/// the whole device. `say` hears what is scored; after `seconds` no further score is begun, but the first one, and none at all with 0.
-/// Throws DataError where the file of a task, or a result, is damaged.
-StudyScores study_scores(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds);
+/// the whole device, or side by side by `workers`. `say` hears what is scored; after `seconds` no further score is begun, but the first
+/// one, and none at all with 0. Throws DataError where the file of a task, or a result, is damaged.
+StudyScores study_scores(const StudyView& view, const std::function<void(const std::string&)>& say, double seconds,
+                         const StudyWorkers& workers = {});
+
+/// Makes the score of a request that study_scores() gives to its workers, unless it is there. Throws Error.
+void make_score(const std::filesystem::path& study, const nlohmann::json& request, const std::function<void(const std::string&)>& say);
 
 }  // namespace saccade

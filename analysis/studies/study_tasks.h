@@ -21,8 +21,8 @@ struct StudyTask {
   int64_t seed = 42;                     ///< of generated prompts
   std::string prefix = "none", reading = "one_pass";
   bool trim = true, strict_spaces = false;
-  std::string folder;       ///< in place of `data`, but for text that needles are hidden in; no key of the file
-  bool only_found = false;  ///< scores that stand in the runs are shown, none is made
+  std::string folder;    ///< in place of `data`, but for text that needles are hidden in; no key of the file
+  std::string not_made;  ///< why scores that stand in the runs are shown and none is made; empty: they are
 };
 
 /// What a study file has under "tasks". A user's own task is not opened here: a study is read where its files need not be. Throws

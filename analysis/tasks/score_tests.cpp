@@ -53,11 +53,14 @@ void test_items(ScoreTest& result, std::optional<AnsweredItems> a, std::optional
   if (std::all_of(a->right.begin(), a->right.end(), is_whole) && std::all_of(b->right.begin(), b->right.end(), is_whole)) {
     int64_t own_alone = 0, other_alone = 0;
     for (size_t i = 0; i < count; ++i) own_alone += a->right[i] > b->right[i], other_alone += a->right[i] < b->right[i];
-    result.test.p = mcnemar_p(own_alone, other_alone);
+    result.test.p = mcnemar_p(own_alone, other_alone), result.name = "McNemar";
   } else {
-    result.test.p = paired_test(a->right, b->right).p;
+    result.test.p = paired_test(a->right, b->right).p, result.name = "paired t";
   }
-  if (result.test.p) result.over = std::to_string(count) + " items";
+  if (result.test.p)
+    result.over = std::to_string(count) + " items";
+  else
+    result.name.clear();
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ ScoreTest score_test(const ScoredGroup& own, const ScoredGroup& other) {
   if (common.empty()) result.test.difference.mean = mean_of(own) - mean_of(other);
   constexpr double kSame = 1e-9;  // rounding of equal shares
   if (result.test.difference.deviation.value_or(0) > kSame && own.is_independent && other.is_independent) {
-    result.over = std::to_string(common.size()) + " seeds";
+    result.over = std::to_string(common.size()) + " seeds", result.name = "paired t";
     return result;
   }
   result.test.p.reset(), result.test.more.reset();

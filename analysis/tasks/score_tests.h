@@ -28,10 +28,11 @@ struct ScoredGroup {
   bool is_independent = true;     ///< no two share their beginning
 };
 
-/// A paired test of two groups on a task, and over what it was made: "3 seeds", "500 items"; empty where there is none.
+/// A paired test of two groups on a task, what it is called and over what it was made; both are empty where there is none.
 struct ScoreTest {
-  PairedTest test;  ///< of the shares; the difference is that of the common seeds, else of the two means
-  std::string over;
+  PairedTest test;        ///< of the shares; the difference is that of the common seeds, else of the two means
+  std::string over = {};  ///< "3 seeds", "500 items"
+  std::string name = {};  ///< "paired t", "McNemar"
 };
 
 /// Paired t over the seeds that both have, where there are two or more that do not differ all by the same, which says nothing of how they

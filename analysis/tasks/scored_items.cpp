@@ -112,8 +112,13 @@ ScoredItem scored_item(const fs::path& directory, const std::string& task_name, 
   if (number < 0 || number >= count)
     throw UsageError("item is " + std::to_string(number) + "; expected 0 to " + std::to_string(count - 1) + " of " + task_name);
   const Task task = task_of(result);
-  if (task.kind == Task::Kind::symbols)
-    return {{}, SymbolDomain(symbol_task(task.generator), task.domain, "--domains").example(Split::test, static_cast<uint64_t>(number))};
+  if (task.kind == Task::Kind::symbols) {
+    const SymbolDomain domain(symbol_task(task.generator), task.domain, "--domains");
+    if (!domain.reads(config.data.tokenizer))
+      throw DataError(task_name + " is read by the tokenizer " + domain.tokenizer() + ", the run's is " + config.data.tokenizer +
+                      ": its items say nothing to this run");
+    return {{}, domain.example(Split::test, static_cast<uint64_t>(number))};
+  }
   if (task.generator.empty()) return {item_of_file(result, task, number), {}};
   return {item_of_seed(result, task, number, config, tokenizer), {}};
 }

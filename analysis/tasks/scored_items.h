@@ -42,8 +42,8 @@ struct ScoredItem {
   std::optional<SymbolExample> symbols;
 };
 /// The item once more: drawn by its seed, or read from the file that the result names. `config` and `tokenizer`: of the run, or of one that
-/// was trained on the same text with the same tokenizer. Throws DataError where the
-/// task, the file or the text is not the one any more that was scored, or where the result does not say which it was, and UsageError for a
+/// was trained on the same text with the same tokenizer. Throws DataError where the task, the file or the text is not the one any more
+/// that was scored, where the result does not say which it was, or where another tokenizer reads the task's symbols, and UsageError for a
 /// number that there is none of.
 ScoredItem scored_item(const std::filesystem::path& directory, const std::string& task, int64_t step, int64_t number,
                        const RunConfig& config, const Tokenizer& tokenizer);

@@ -1,6 +1,7 @@
 #include "analysis/tasks/task.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "kernels/engine/error.h"
@@ -202,6 +203,11 @@ Task find_task(const std::string& name_or_file) {
     if (task.name == name) return std::move(task);
     names.push_back(task.name);
   }
+  std::error_code none;
+  if (std::filesystem::is_regular_file(name_or_file, none))
+    throw UsageError(name_or_file +
+                     " is no task: a task of your own is a JSON file that says what its rows mean, named NAME.json (docs/tasks.md), and " +
+                     "--data names the rows");
   throw UsageError("there is no task \"" + name_or_file + "\"" + did_you_mean(name, names) + "; `saccade tasks` lists them");
 }
 

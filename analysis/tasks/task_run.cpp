@@ -363,6 +363,8 @@ void give_back_lease(const fs::path& directory) try {
 
 /// The scores go into the journal and results.h5, unless they stand there, or a process holds the run: `progress` hears of that, and with
 /// `is_old` also of a run that cannot be written. Throws DataError.
+fs::path part_of(const fs::path& result) { return result.parent_path() / ("." + result.stem().string() + ".part"); }
+
 void add_to_run(const fs::path& directory, const TaskResult& result, const TaskProgress& progress, bool is_old) try {
   const TaskScoreRecord record = record_of(result);
   const RunHistory history = recorded_history(directory);
@@ -450,13 +452,12 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   if (!from_file) items = items_of(loaded, task, options);
   TaskResult result = start_result(loaded, task, options, directory, items);
 
-  const fs::path folder = directory / kFolder, file = directory / task_result_file(result);
-  const fs::path part = folder / ("." + file.stem().string() + ".part");
+  const fs::path folder = directory / kFolder, file = directory / task_result_file(result), part = part_of(file);
   if (!options.again && fs::exists(file))
     if (TaskResult known = read_result(file); key_of(known) == key_of(result) && !(known.cut_choices && known.cut > 0)) {
-      remove_run_file(part);  // with what follows, all that a process has left undone that ended behind its result
       known.options = result.options, known.partial = result.partial, known.chance = result.chance;  // earlier versions said them otherwise
       add_to_run(directory, known, progress, true);
+      remove_run_file(part);  // all is done now that a process has left undone that ended behind its result
       return known;
     }
   PartialResults partial(part, key_of(result), task.kind == Task::Kind::generation ? is_answer_text : is_scored_request);
@@ -469,13 +470,17 @@ TaskResult evaluate_task(const fs::path& directory, const Task& task, const Task
   }
   make_run_folder(folder);
   write_sealed_json(file, to_json(result));
-  partial.remove();
   add_to_run(directory, result, progress, false);
+  partial.remove();  // last: where it stands beside its result, a process has ended before the run had that
   return result;
 }
 
 fs::path task_result_file(const TaskResult& result) {
   return fs::path(kFolder) / (file_name(result.task, result.step) + (result.options.empty() ? "" : "-" + result.options) + ".json");
+}
+
+bool task_result_is_cut_short(const fs::path& directory, const TaskResult& result) {
+  return fs::exists(part_of(directory / task_result_file(result)));
 }
 
 std::vector<TaskResult> read_task_results(const fs::path& directory, const std::string& task, int64_t step) {

@@ -87,6 +87,8 @@ TaskResult read_task_result(const std::filesystem::path& directory, const std::s
 std::vector<TaskResult> read_task_results(const std::filesystem::path& directory, const std::string& task, int64_t step);
 /// The file of a result, below its run.
 std::filesystem::path task_result_file(const TaskResult& result);
+/// Whether a process ended between a result of items and its record in the run; evaluate_task() adds that, and scores nothing again.
+bool task_result_is_cut_short(const std::filesystem::path& directory, const TaskResult& result);
 /// Results that stand in a run, sorted by task, step and options. Throws DataError where one is damaged.
 std::vector<TaskResult> read_task_results(const std::filesystem::path& directory);
 

@@ -289,14 +289,14 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
                            .device = input_.trainer->device(),
                            .precision = input_.trainer->precision(),
                            .domains = {}};
+  std::vector<FrozenBatch> batches;
   for (const auto* domains : {&config.data.train, &config.data.ood})
-    for (const std::string& domain : *domains) {
-      const FrozenBatch batch = config.data.task.empty() ? frozen_batch(input_.corpus, domain, text, *input_.tokenizer)
-                                                         : task_batch(config.data.task, domain, {text.split, 0, text.sequences});
-      Evaluation result = input_.trainer->evaluate(batch);
-      const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
-      evaluation.domains.push_back({domain, is_ood(config.data, domain), batch.sequences, targets, std::move(result)});
-    }
+    for (const std::string& domain : *domains)
+      batches.push_back(config.data.task.empty() ? frozen_batch(input_.corpus, domain, text, *input_.tokenizer)
+                                                 : task_batch(config.data.task, domain, {text.split, 0, text.sequences}));
+  std::vector<Evaluation> results = input_.trainer->evaluate(batches);
+  for (size_t i = 0; i < batches.size(); ++i)
+    evaluation.domains.push_back(domain_evaluation(config.data, batches[i], std::move(results[i])));
   writer_.require();
   const std::filesystem::path folder = writer_.info().directory / kEvaluations;
   make_run_folder(folder);

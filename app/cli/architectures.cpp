@@ -1,7 +1,11 @@
-// saccade architectures [NAME]: what can be built, and every setting with range, default, help and source.
+// saccade architectures [NAME]: what can be built, and every setting with range, default, help and source; --presets: configs by name.
+#include <exception>
+#include <utility>
+
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "models/architectures/registry.h"
+#include "models/config/presets.h"
 
 namespace saccade::cli {
 namespace {
@@ -75,11 +79,43 @@ int run(const std::string& name) {
   return 0;
 }
 
+/// "llama with attention", "avey", or the groups of a hybrid stack.
+std::string what_is_built(const nlohmann::json& architecture) {
+  const auto text = [&](const char* key) { return architecture.value(key, std::string()); };
+  const bool hybrid = architecture.contains("layers") && architecture.at("layers").is_string();
+  const std::string mixer = hybrid ? text("layers") : text("mixer"), block = text("block");
+  return block.empty() || mixer.empty() ? block + mixer : block + " with " + mixer;
+}
+
+/// What it builds and learns, or why a preset of the user's own cannot be read.
+std::pair<std::string, std::string> describe_preset(const std::string& name) try {
+  const nlohmann::json config = preset_config(name);
+  const nlohmann::json data = config.value("data", nlohmann::json::object());
+  return {what_is_built(config.value("architecture", nlohmann::json::object())),
+          data.contains("task") ? data.at("task").get<std::string>() : data.value("corpus", std::string())};
+} catch (const std::exception& error) {
+  return {std::string("cannot be read: ") + error.what(), ""};
+}
+
+int list_presets() {
+  nlohmann::json json = nlohmann::json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : preset_names()) {
+    const auto [built, learned] = describe_preset(name);
+    rows.push_back({name, built, learned});
+    json.push_back({{"name", name}, {"architecture", built}, {"data", learned}, {"file", preset_file(name).string()}});
+  }
+  print_result(json, table({"preset", "architecture", "trained on"}, rows) + "\nsaccade plan PRESET tells its size and its cost.\n");
+  return 0;
+}
+
 const RegisterCommand command{
     {"architectures", "Blocks, mixers and whole architectures, and their settings.", "saccade architectures top1_chunk", [](CLI::App& app) {
        auto name = std::make_shared<std::string>();
-       app.add_option("NAME", *name, "Show the settings of this one");
-       return [name] { return run(*name); };
+       auto presets = std::make_shared<bool>(false);
+       CLI::Option* named = app.add_option("NAME", *name, "Show the settings of this one");
+       app.add_flag("--presets", *presets, "List the presets that train and plan take by name")->excludes(named);
+       return [name, presets] { return *presets ? list_presets() : run(*name); };
      }}};
 
 }  // namespace

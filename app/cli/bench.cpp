@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analysis/evaluation/benchmark_json.h"
+#include "analysis/runs/files.h"
 #include "analysis/runs/provenance.h"
 #include "analysis/runs/run_info.h"
 #include "app/cli/command.h"
@@ -242,9 +243,13 @@ const RegisterCommand command{
            ->expected(1)
            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
        app.add_option("--device", options->benchmark.device, "cpu, auto, cuda, cuda:N or cuda:N-M")->capture_default_str();
-       app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")->check(CLI::Range(0, 1024));
-       app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")->check(CLI::Range(1, 1000));
-       app.add_option("--warmup", options->benchmark.warmup, "Repeats before that")->check(CLI::Range(0, 1000));
+       app.add_option("--threads", options->benchmark.threads, "CPU threads, 0: all cores")
+           ->check(CLI::Range(0, 1024))
+           ->capture_default_str();
+       app.add_option("--repeats", options->benchmark.repeats, "Timed repeats; the median is shown")
+           ->check(CLI::Range(1, 1000))
+           ->capture_default_str();
+       app.add_option("--warmup", options->benchmark.warmup, "Repeats before that")->check(CLI::Range(0, 1000))->capture_default_str();
        app.add_flag("--profile", options->benchmark.profile, "Show the time of every op in the step, or in the prompt");
        app.add_flag("--ops", options->ops, "Time single ops at the preset's sizes as well");
        app.add_flag("--no-steps", options->no_steps, "Only the ops");
@@ -260,7 +265,8 @@ const RegisterCommand command{
            ->delimiter(',')
            ->check(CLI::Range(1, 4096));
        app.add_option("--tokens", options->decoding.tokens, "With --decode: tokens behind the prompt that are timed")
-           ->check(CLI::Range(1, 1 << 20));
+           ->check(CLI::Range(1, 1 << 20))
+           ->capture_default_str();
        app.add_option("--step-tokens", options->step_tokens, "With --lengths: tokens of a training step, in whole sequences")
            ->capture_default_str()
            ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
@@ -268,6 +274,7 @@ const RegisterCommand command{
        app.add_option("--out,-o", options->out, "Keep the results in this JSON file; charts of figures read it");
        return [options, ranks] {
          if (options->presets.empty() && options->configs.empty()) options->presets = {options->decode ? "2m" : "2m-cpu"};
+         if (!options->out.empty()) make_folders_above(options->out);  // what was measured is not to be lost for want of one
          options->ops = options->ops || options->no_steps || !options->benchmark.only.empty();
          if (options->decode) return run_decoding(*options);
          return with_ranks(*ranks, options->benchmark.device, {}, [&](const Ranks& all) { return run(*options, all); });

@@ -137,7 +137,8 @@ void Progress::update(double fraction, const std::string& detail) {
               << std::flush;
     shown_bar = this;
   } else {
-    std::cerr << label_ << ": " << static_cast<int>(fraction * 100) << " %, " << detail << (eta.empty() ? "" : ", " + eta) << std::endl;
+    std::cerr << label_ << ": " << static_cast<int>(fraction * 100) << " %" << (detail.empty() ? "" : ", " + detail)
+              << (eta.empty() ? "" : ", " + eta) << std::endl;
   }
   drawn_ = true;
   last_ = time;

@@ -1,6 +1,7 @@
 // saccade coordinates CONFIG: how activations grow with the width after a few steps (arXiv:2203.03466, appendix D.1).
 #include "analysis/training/coordinates.h"
 
+#include "analysis/figures/count_text.h"
 #include "analysis/figures/palette.h"
 #include "analysis/runs/provenance.h"
 #include "app/cli/command.h"
@@ -81,8 +82,8 @@ int run(const Options& options) {
     write_figure(coordinates_figure(config, all, options.steps), options.out);
     json["file"] = options.out;
   }
-  print_result(json, "after " + std::to_string(options.steps) + " steps, initialisation " + config.training.initialisation + "\n" +
-                         table(header, rows));
+  print_result(
+      json, "after " + counted(options.steps, "step") + ", initialisation " + config.training.initialisation + "\n" + table(header, rows));
   return 0;
 }
 

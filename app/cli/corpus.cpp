@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/figures/count_text.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "kernels/engine/error.h"
@@ -84,10 +85,10 @@ int import(ImportOptions options, const std::vector<std::string>& sources, const
                 {"malformed", report.malformed},
                 {"problems", report.problems},
                 {"domains", domains_json(corpus.domains())}},
-               domains_table(corpus.domains()) + "\n" + std::to_string(report.documents) + " documents, " + std::to_string(report.bytes) +
+               domains_table(corpus.domains()) + "\n" + counted(report.documents, "document") + ", " + std::to_string(report.bytes) +
                    " bytes; left out: " +
                    (report.too_short > 0 ? std::to_string(report.too_short) + " too short (" + list_of(too_short(corpus)) + "), " : "") +
-                   std::to_string(report.duplicates) + " duplicates, " + std::to_string(report.invalid_utf8) + " with invalid UTF-8, " +
+                   counted(report.duplicates, "duplicate") + ", " + std::to_string(report.invalid_utf8) + " with invalid UTF-8, " +
                    std::to_string(report.malformed) + " malformed\n");
   return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "analysis/comparison/comparison.h"
 #include "analysis/probes/capture_maps.h"
-#include "analysis/studies/report.h"
+#include "analysis/studies/report/report.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/training/training_run.h"
 #include "app/cli/command.h"

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "analysis/figures/count_text.h"
 #include "app/cli/command.h"
 #include "app/cli/output.h"
 #include "app/cli/render.h"
@@ -99,7 +100,7 @@ int run() {
                       {"data_folder", data_folder().string()},
                       {"cache_folder", cache_folder().string()}};
   std::vector<std::pair<std::string, std::string>> rows{
-      {"processor", cpu_name() + ", " + std::to_string(thread_count()) + " threads"},
+      {"processor", cpu_name() + ", " + counted(thread_count(), "thread")},
       {"memory", human_bytes(static_cast<double>(memory.total)) + ", " + human_bytes(static_cast<double>(memory.available)) + " available"},
       {"matrix product", number(rate, 0) + " GFLOP/s in float32"},
       {"window", workbench.empty() ? "saccade-workbench is not installed; figures only as CSV and JSON" : workbench.string()},

@@ -188,8 +188,9 @@ int run_one(const Options& options) {
 int run(Options options) {
   for (const std::string& directory : options.runs) require_checkpoint(directory, options.evaluation.checkpoint);
   options.evaluation.split = options.split == "test" ? Split::test : Split::validation;
-  if (options.reading == "stepwise" && (options.tasks.tasks.empty() && (!options.tasks.lengths.empty() || options.runs.size() > 1)))
-    throw UsageError("--reading stepwise evaluates one RUN, without --lengths");
+  const bool stepwise = options.reading == "stepwise";
+  if (stepwise && options.tasks.tasks.empty() && options.tasks.lengths.empty() && options.runs.size() > 1)
+    throw UsageError("--reading stepwise evaluates one RUN at a time; with --lengths it takes several");
   if (!options.tasks.tasks.empty()) {
     if (options.runs.size() > 1) throw UsageError("--task scores one RUN at a time");
     options.tasks.run = options.runs.front();
@@ -200,7 +201,7 @@ int run(Options options) {
     return evaluate_tasks(options.tasks);
   }
   if (!options.tasks.lengths.empty())
-    return evaluate_over_lengths(options.runs, options.evaluation, {options.tasks.lengths, options.min_tokens});
+    return evaluate_over_lengths(options.runs, options.evaluation, {options.tasks.lengths, options.min_tokens, stepwise});
   if (options.min_tokens > 0) throw UsageError("--min-tokens goes with --lengths");
   if (options.runs.size() > 1) return run_pairs(options);
   return run_one(options);
@@ -304,7 +305,7 @@ const RegisterCommand command{
        app.add_flag("--by-position", o->by_position, "Also the mean loss over positions 0, 1, 2 to 3, 4 to 7 and so on in a sequence");
        app.add_option("--reading", o->reading,
                       "one_pass: a forward over each sequence, as while training; stepwise: also token by token as generation reads, which "
-                      "loses more where a model looks ahead (Avey), with the difference")
+                      "loses more where a model looks ahead (Avey), with the difference, also at each of --lengths")
            ->check(CLI::IsMember({"one_pass", "stepwise"}))
            ->capture_default_str();
        app.add_option("--device", o->evaluation.device, "cpu, cuda:N or auto (default: the run's)");

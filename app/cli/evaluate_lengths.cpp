@@ -39,6 +39,21 @@ std::string loss_table(const LengthLosses& e) {
       rows);
 }
 
+/// A line for each domain and length; empty where only one pass has read.
+std::string stepwise_table(const LengthLosses& e) {
+  std::vector<std::vector<std::string>> rows;
+  for (const LengthLosses::Domain& d : e.domains)
+    for (const LengthLosses::At& at : d.lengths)
+      if (const auto& s = at.stepwise)
+        rows.push_back({d.domain, std::to_string(at.length), number(s->loss, 4), number(s->error, 4), change(s->price),
+                        number(s->price_error, 4), number(s->last, 4), change(s->last_price), number(s->last_price_error, 4)});
+  if (rows.empty()) return {};
+  return "\nthe price of looking ahead: what token by token, as generation reads, loses more than in one pass\n" +
+         table({"domain", "length", "stepwise (nats)", "± standard error", "price", "± standard error",
+                "last " + std::to_string(std::max<int64_t>(1, e.trained_length / 2)), "price", "± standard error"},
+               rows);
+}
+
 }  // namespace
 
 int evaluate_over_lengths(const std::vector<std::string>& runs, const RunEvaluationOptions& options, const LengthOptions& lengths) {
@@ -54,7 +69,7 @@ int evaluate_over_lengths(const std::vector<std::string>& runs, const RunEvaluat
     nlohmann::json described = to_json(losses);
     described["run"] = run, described["file"] = length_losses_file(run, losses).string();
     json["runs"].push_back(std::move(described));
-    text += (text.empty() ? "" : "\n") + heading(run, losses) + loss_table(losses);
+    text += (text.empty() ? "" : "\n") + heading(run, losses) + loss_table(losses) + stepwise_table(losses);
   }
   text += "last: the last targets before token " + std::to_string(*std::max_element(lengths.lengths.begin(), lengths.lengths.end())) +
           ", the same at every length; change: less their loss at the shortest, document by document\n";

@@ -15,11 +15,12 @@
 namespace saccade::cli {
 namespace {
 
-/// "500", or "90%" of the steps that the run is to do.
+/// "500", or "90%" of the steps that the run is to do; "100%" is the end of a run that finished before them, too.
 int64_t step_of(const std::string& text, const std::string& run, const std::vector<int64_t>& steps) {
   const bool is_share = text.ends_with('%');
-  const int64_t step =
-      named_step(text, is_share ? read_run_info(run).config.at("training").at("steps").get<int64_t>() : 0, "--checkpoints");
+  const std::optional<RunInfo> info = is_share ? std::optional(read_run_info(run)) : std::nullopt;
+  int64_t step = named_step(text, info ? info->config.at("training").at("steps").get<int64_t>() : 0, "--checkpoints");
+  if (info && info->state == RunState::finished && text == "100%") step = info->step;
   if (std::find(steps.begin(), steps.end(), step) != steps.end()) return step;
   std::vector<std::string> names;
   for (const int64_t s : steps) names.push_back(std::to_string(s));
@@ -39,9 +40,13 @@ std::vector<int64_t> steps_of(const TaskCommand& command) {
   return steps;
 }
 
+/// Its items are rows of files, which stand beside a task of one's own unless --data says where.
+bool is_of_files(const Task& task) { return task.kind != Task::Kind::symbols && task.generator.empty(); }
+
 TaskResult evaluate_one(const TaskCommand& command, const Task& task, int64_t step) {
   TaskRunOptions options = command.options;
   options.checkpoint = step;
+  if (options.data.empty() && is_of_files(task)) options.data = task.own_file.parent_path();
   Progress bar(task.name);
   TaskResult result =
       evaluate_task(command.run, task, options,
@@ -104,7 +109,7 @@ int evaluate_tasks(TaskCommand command) {
   std::vector<Task> tasks;
   for (const std::string& name : command.tasks) {
     const Task found = find_task(name);
-    if (found.kind != Task::Kind::symbols && found.generator.empty() && command.options.data.empty())
+    if (is_of_files(found) && found.own_file.empty() && command.options.data.empty())
       throw UsageError("--task " + name + " needs --data, the folder of the tasks' files; `saccade tasks` names them");
     for (Task& task : at_difficulties(found, command.lengths, command.domains)) tasks.push_back(std::move(task));
   }

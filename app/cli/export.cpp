@@ -3,8 +3,10 @@
 #include <array>
 #include <set>
 
+#include "analysis/figures/empty_panels.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/runs/files.h"
 #include "analysis/runs/layers.h"
 #include "analysis/studies/study_folder.h"
 #include "app/cli/capture_option.h"
@@ -24,6 +26,8 @@ struct Options {
   int64_t step = -1, sample = 0, layer = 0, head = 0;
   std::optional<double> at_loss;
   PretrainingOption pretraining;
+  std::string split;
+  bool says_pretraining = false;         ///< else a recipe has its own
   std::vector<double> x_range, y_range;  ///< two ends, or none: from the data
 };
 
@@ -91,9 +95,7 @@ void set_range(AxisRecipe& axis, const std::vector<double>& ends, const std::str
 void require_content(const FigureRecipe& recipe, const FigurePage& page, const std::string& name) {
   const std::vector<std::string> empty = empty_parts(recipe, page);
   const bool several = empty.size() > 1;
-  std::string list;
-  for (const std::string& part : empty) list += (list.empty() ? "" : ", ") + part;
-  const std::string words = "the recipe " + name + ": no run has recorded what " + list + (several ? " show" : " shows");
+  const std::string words = "the recipe " + name + ": " + empty_words(recipe, page);
   if (empty.size() == recipe.panels.size()) throw DataError(words + "; nothing was written");
   if (!empty.empty()) warn("warning: " + words + (several ? "; they are empty" : "; it is empty"));
 }
@@ -102,6 +104,8 @@ void require_content(const FigureRecipe& recipe, const FigurePage& page, const s
 int run_recipe(const Options& o) {
   const std::filesystem::path file = find_recipe(o.recipe);
   FigureRecipe recipe = load_recipe(file);
+  if (o.says_pretraining) choose_pretraining(recipe, o.pretraining.kind, o.pretraining.window);
+  if (!o.split.empty()) choose_split(recipe, o.split);
   for (const std::string& path : o.bench) recipe.bench.push_back(std::filesystem::absolute(path).string());
   std::vector<std::string> paths = o.runs;
   if (!o.figure.empty()) paths.insert(paths.begin(), o.figure);  // the first word names a run then
@@ -121,6 +125,7 @@ int run_recipe(const Options& o) {
   const FigurePage page = make_page(recipe, runs.pointers(), {}, tuning_by_study());
   require_content(recipe, page, recipe.name);
   std::vector<std::string> files;
+  if (!std::filesystem::path(o.out).has_extension()) make_folders_above(std::filesystem::path(o.out) / recipe.name);
   if (std::filesystem::is_directory(o.out))
     for (const std::string& format : recipe.formats)
       files.push_back((std::filesystem::path(o.out) / (recipe.name + "." + format)).string());
@@ -139,6 +144,7 @@ int run(const Options& o) {
   if (std::find(kFigures.begin(), kFigures.end(), o.figure) == kFigures.end())
     throw UsageError(o.figure.empty() ? "expected a FIGURE, or a recipe with --recipe"
                                       : "FIGURE " + o.figure + did_you_mean(o.figure, kFigures));
+  if (!o.split.empty()) throw UsageError("--split goes with --recipe: the figure " + o.figure + " shows no losses at the end");
   if (o.runs.empty()) throw UsageError("RUN is required");
   require_figure_format(o.out);
   const OpenedRuns runs = open_runs(o.runs, o.figure == "trajectory");
@@ -164,9 +170,13 @@ const RegisterCommand command{
                       "saccade export --recipe figures/ood.json --out ood.pdf");
        app.add_option("--bench", o->bench,
                       "Files that saccade bench --out wrote, or folders of them, for charts of a recipe that show them");
-       app.add_option("--out,-o", o->out, "File to write: .pdf .svg .png .csv .json, of a recipe .tex too, or a folder for all its formats")
+       app.add_option(
+              "--out,-o", o->out,
+              "File to write: .pdf .svg .png .csv .json, of a recipe .tex too, or a folder (made if it is not there) for all its formats")
            ->required();
-       app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}));
+       app.add_option("--x", o->x, "x axis: step, tokens, flops or seconds")
+           ->check(CLI::IsMember({"step", "tokens", "flops", "seconds"}))
+           ->capture_default_str();
        app.add_flag("--log-x", o->log_x, "Logarithmic x axis");
        app.add_flag("--log-y", o->log_y, "Logarithmic y axis");
        app.add_option("--x-range", o->x_range, "Range of the x axis (default: all data)")->expected(2);
@@ -176,15 +186,22 @@ const RegisterCommand command{
        app.add_option("--domain", o->domain, "One OOD domain (default: the mean)");
        app.add_option("--at-loss", o->at_loss, "Mark this pre-training loss");
        add_pretraining_option(app, o->pretraining);
+       app.add_option("--split", o->split,
+                      "Of a recipe's losses at the end: validation, as runs recorded them, or test, as their study evaluated them")
+           ->check(CLI::IsMember({"validation", "test"}));
        app.add_option("--step", o->step, "Step of the capture, for FIGURE selection (default: the newest)")->check(CLI::NonNegativeNumber);
-       app.add_option("--sample", o->sample, "Captured sample, from 0");
-       app.add_option("--layer", o->layer, "Layer, from 0");
-       app.add_option("--head", o->head, "Head, from 0");
+       app.add_option("--sample", o->sample, "Captured sample, from 0")->capture_default_str();
+       app.add_option("--layer", o->layer, "Layer, from 0")->capture_default_str();
+       app.add_option("--head", o->head, "Head, from 0")->capture_default_str();
        app.add_option("--map", o->map,
                       "weights, soft_weights, score, maxsim, captured_mass or margin (default: what was selected, else weights)");
        app.add_option("--statistic", o->statistic, "Which, for FIGURE heads: entropy, entropy_normalized, distance, captured_mass …")
            ->capture_default_str();
-       return [o] { return run(*o); };
+       const CLI::Option *kind = app.get_option("--pretraining"), *window = app.get_option("--window");
+       return [o, kind, window] {
+         o->says_pretraining = kind->count() + window->count() > 0;
+         return run(*o);
+       };
      }}};
 
 }  // namespace

@@ -62,14 +62,25 @@ const RegisterCommand command{
        app.add_option("--prompt", o->prompts, "Prompt, given again for another one (default: the beginning of a text)")
            ->expected(1)
            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-       app.add_option("--tokens", o->generation.tokens, "Largest number of tokens to generate")->check(CLI::Range(1, 1 << 24));
-       app.add_option("--temperature", sampling.temperature, "Divides the logits; 0: greedy decoding")->check(CLI::Range(0.0, 1e4));
-       app.add_option("--top-k", sampling.top_k, "Draw from the K likeliest tokens; 0: from all")->check(CLI::Range(0, 1 << 24));
+       app.add_option("--tokens", o->generation.tokens, "Largest number of tokens to generate")
+           ->check(CLI::Range(1, 1 << 24))
+           ->capture_default_str();
+       app.add_option("--temperature", sampling.temperature, "Divides the logits; 0: greedy decoding")
+           ->check(CLI::Range(0.0, 1e4))
+           ->capture_default_str();
+       app.add_option("--top-k", sampling.top_k, "Draw from the K likeliest tokens; 0: from all")
+           ->check(CLI::Range(0, 1 << 24))
+           ->capture_default_str();
        app.add_option("--top-p", sampling.top_p, "Draw from the likeliest tokens that together have this probability")
-           ->check(CLI::Range(0.0, 1.0));
-       app.add_option("--seed", sampling.seed, "Seed of sampling: the same seed gives the same text");
-       app.add_option("--samples", o->samples, "Texts for each prompt, sample i with seed + i")->check(CLI::Range(1, 1 << 20));
-       app.add_option("--batch", o->batch, "Texts that are generated side by side; changes none of them")->check(CLI::Range(1, 4096));
+           ->check(CLI::Range(0.0, 1.0))
+           ->capture_default_str();
+       app.add_option("--seed", sampling.seed, "Seed of sampling: the same seed gives the same text")->capture_default_str();
+       app.add_option("--samples", o->samples, "Texts for each prompt, sample i with seed + i")
+           ->check(CLI::Range(1, 1 << 20))
+           ->capture_default_str();
+       app.add_option("--batch", o->batch, "Texts that are generated side by side; changes none of them")
+           ->check(CLI::Range(1, 4096))
+           ->capture_default_str();
        app.add_option("--device", o->device, "cpu, cuda:N or auto (default: the run's)");
        return [o] { return run(*o); };
      }}};

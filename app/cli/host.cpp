@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "analysis/figures/count_text.h"
 #include "analysis/remote/mirror.h"
 #include "analysis/remote/relay.h"
 #include "analysis/runs/files.h"
@@ -172,8 +173,8 @@ int sync(const Options& options) {
                 {"mirror", mirror.root().string()},
                 {"seconds", seconds},
                 {"bytes", channel->bytes_read()}},
-               std::to_string(mirror.runs()) + " runs of " + options.name + " in " + mirror.root().string() + "; " + std::to_string(news) +
-                   " folders looked at, " + human_bytes(static_cast<double>(channel->bytes_read())) + " received");
+               counted(mirror.runs(), "run") + " of " + options.name + " in " + mirror.root().string() + "; " + counted(news, "folder") +
+                   " looked at, " + human_bytes(static_cast<double>(channel->bytes_read())) + " received");
   return 0;
 }
 

@@ -98,11 +98,13 @@ const RegisterCommand command{
        auto o = std::make_shared<Options>();
        app.add_option("RUN", o->run, "Run directory")->required();
        app.add_option("--step", o->step, "Step of the capture (default: the newest)")->check(CLI::NonNegativeNumber);
-       app.add_option("--sample", o->sample, "Captured sample, from 0");
-       app.add_option("--layer", o->layer, "Layer, from 0");
-       app.add_option("--head", o->head, "Head, from 0");
+       app.add_option("--sample", o->sample, "Captured sample, from 0")->capture_default_str();
+       app.add_option("--layer", o->layer, "Layer, from 0")->capture_default_str();
+       app.add_option("--head", o->head, "Head, from 0")->capture_default_str();
        app.add_option("--query", o->query, "Position of the query (default: the last)")->check(CLI::NonNegativeNumber);
-       app.add_option("--top", o->top, "Positions to list, the greatest weights first")->check(CLI::NonNegativeNumber);
+       app.add_option("--top", o->top, "Positions to list, the greatest weights first")
+           ->check(CLI::NonNegativeNumber)
+           ->capture_default_str();
        app.add_option("--csv", o->csv, "Write all weights to this file");
        auto* serve =
            app.add_flag("--serve", o->serve, "Answer requests about a checkpoint, JSON lines on stdin and stdout (docs/inspect.md)");
@@ -111,7 +113,8 @@ const RegisterCommand command{
            ->check(CLI::PositiveNumber);
        app.add_option("--memory", o->service.memory_gib, "Most memory that serving takes, in GiB")
            ->needs(serve)
-           ->check(CLI::Range(1, 1 << 20));
+           ->check(CLI::Range(1, 1 << 20))
+           ->capture_default_str();
        return [o] {
          o->service.run = o->run;
          if (!o->serve) return run(*o);

@@ -7,16 +7,15 @@
 
 namespace saccade::cli {
 
-void add_jobs_option(CLI::App& app, std::string& jobs) {
-  app.add_option("--jobs", jobs, "Runs at a time on the device, as far as its memory reaches; auto: as many as pay")
-      ->check([](const std::string& text) {
-        try {
-          parse_jobs(text);
-          return std::string();
-        } catch (const UsageError& error) {
-          return std::string(error.what());
-        }
-      });
+void add_jobs_option(CLI::App& app, std::string& jobs, const std::string& help) {
+  app.add_option("--jobs", jobs, help)->check([](const std::string& text) {
+    try {
+      parse_jobs(text);
+      return std::string();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+  });
 }
 
 }  // namespace saccade::cli

@@ -1,6 +1,7 @@
 // saccade plan CONFIG: what a run will take, without starting it.
 #include "models/training/plan.h"
 
+#include "analysis/figures/count_text.h"
 #include "app/cli/command.h"
 #include "app/cli/config_options.h"
 #include "app/cli/host_call.h"
@@ -51,7 +52,7 @@ int run(const ConfigOptions& options, bool measure, const RanksOption& ranks_opt
       {"FLOPs in all", human(plan.total_flops())},
       {"FLOPs of an evaluation", human(plan.flops_per_evaluation)},
       {"checkpoint", bytes(checkpoint_bytes(plan)) + ", " + std::to_string(checkpoints_kept(config.training)) + " kept at most"},
-      {"captures", bytes(plan.capture_bytes) + " at each of " + std::to_string(captures_kept(config.training)) + " steps"}};
+      {"captures", bytes(plan.capture_bytes) + " at each of " + counted(captures_kept(config.training), "step")}};
   for (const std::string& op : plan.without_tensor_cores) rows.push_back({"without tensor cores, slow", op});
   if (count > 1) rows.insert(rows.begin(), {"ranks", std::to_string(count) + "; memory is of each, rank 0, which evaluates too"});
   if (measure) {

@@ -2,9 +2,11 @@
 #include "analysis/studies/queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "analysis/runs/run.h"
 #include "analysis/runs/run_info.h"
@@ -89,6 +91,15 @@ int show(const DeviceQueue& queue) {
   return 0;
 }
 
+/// A worker that has just been started takes a moment to say so: until then the queue would be shown as one that nobody works off.
+int work_off_and_show(const DeviceQueue& queue) {
+  constexpr int kTries = 40;
+  constexpr std::chrono::milliseconds kPause(50);
+  if (queue.ensure_worker(this_program()))
+    for (int i = 0; i < kTries && !queue.worker() && !queue.read().entries.empty(); ++i) std::this_thread::sleep_for(kPause);
+  return show(queue);
+}
+
 void set_jobs(const DeviceQueue& queue, const Options& options) {
   if (!options.jobs.empty()) queue.edit([&](QueueState& state) { state.jobs = parse_jobs(options.jobs); });
 }
@@ -129,8 +140,7 @@ int add(const Options& options) {
   else
     enqueue_run(queue, run ? options.entry : options.out, run ? Json() : saccade::to_json(config));
   set_jobs(queue, options);
-  queue.ensure_worker(this_program());
-  return show(queue);
+  return work_off_and_show(queue);
 }
 
 /// Seeds of the runs in a folder that repeat this one, its own too.
@@ -178,8 +188,7 @@ int seeds(const Options& options) {
       ++added;
     }
   }
-  queue.ensure_worker(this_program());
-  return show(queue);
+  return work_off_and_show(queue);
 }
 
 /// The runs that entries of the queue have at work.
@@ -208,8 +217,7 @@ int go_on(const Options& options) {
   const DeviceQueue queue = chosen_queue(options.device);
   queue.edit([](QueueState& s) { s.paused = s.stop_runs = false; });
   set_jobs(queue, options);
-  queue.ensure_worker(this_program());
-  return show(queue);
+  return work_off_and_show(queue);
 }
 
 int move(const Options& options) {
@@ -236,8 +244,7 @@ int put_back(const Options& options) {
   if (!options.on.empty()) return there("put-back", options);
   const DeviceQueue queue = chosen_queue(options.device);
   saccade::put_back(queue, options.id);
-  queue.ensure_worker(this_program());
-  return show(queue);
+  return work_off_and_show(queue);
 }
 
 /// What `ensure_worker` starts: not for people.
@@ -257,46 +264,50 @@ void add_entry(CLI::App& app, const std::shared_ptr<Options>& options) {
 const RegisterCommand command{
     {"queue", "What waits for a device of this machine: studies and runs, in order.", "saccade queue list", [](CLI::App& app) {
        auto chosen = std::make_shared<std::function<int()>>();
-       const auto declare = [&](const std::string& name, const std::string& summary, auto perform, auto options_of) {
+       const auto declare = [&](const std::string& name, const std::string& example, const std::string& summary, auto perform,
+                                auto options_of) {
          CLI::App* sub = app.add_subcommand(name, summary);
          auto options = std::make_shared<Options>();
          sub->add_option("--device", options->device, "cpu, cuda:0 … (default: the only queue there is)");
          sub->add_option("--on", options->on, "On a host that is set up (saccade host list)");
          options_of(*sub, options);
+         sub->footer("Example: saccade queue " + example);
          sub->callback([chosen, options, perform] { *chosen = [options, perform] { return perform(*options); }; });
          return sub;
        };
        using Shared = std::shared_ptr<Options>;
        app.require_subcommand(1);
-       declare("list", "Entries, order, and who works them off.", list_queues, [](CLI::App&, const Shared&) {});
-       declare("add", "Add a config to train, a stopped run, or a study.", add, [](CLI::App& sub, const Shared& o) {
-         sub.add_option("CONFIG-OR-FOLDER", o->entry, "Config file, preset, run directory or study folder")->required();
-         sub.add_option("--out,-o", o->out, "Run directory to create, for a config");
-         one_at_a_time(sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2"), "KEY=VALUE");
-         add_jobs(sub, o);
-       })->footer("Example: saccade queue add run.json --out runs/first");
-       declare("seeds", "Repeat a run with seeds that it has not had: in its study, or as runs beside it.", seeds,
+       declare("list", "list", "Entries, order, and who works them off.", list_queues, [](CLI::App&, const Shared&) {});
+       declare("add", "add run.json --out runs/first", "Add a config to train, a stopped run, or a study.", add,
+               [](CLI::App& sub, const Shared& o) {
+                 sub.add_option("CONFIG-OR-FOLDER", o->entry, "Config file, preset, run directory or study folder")->required();
+                 sub.add_option("--out,-o", o->out, "Run directory to create, for a config");
+                 one_at_a_time(sub.add_option("--set", o->overrides, "Override a value of the config: --set training.seed=2"), "KEY=VALUE");
+                 add_jobs(sub, o);
+               });
+       declare("seeds", "seeds runs/first 2", "Repeat a run with seeds that it has not had: in its study, or as runs beside it.", seeds,
                [](CLI::App& sub, const Shared& o) {
                  sub.add_option("RUN", o->entry, "Run directory")->required();
                  sub.add_option("COUNT", o->count, "How many more: the smallest that there are not, so that they pair")
                      ->check(CLI::Range(1, 1000))
                      ->capture_default_str();
                });
-       declare("pause", "Start nothing more; runs at work go on.", pause, [](CLI::App& sub, const Shared& o) {
+       declare("pause", "pause --now", "Start nothing more; runs at work go on.", pause, [](CLI::App& sub, const Shared& o) {
          sub.add_flag("--now", o->now, "Stop runs at work too, at a checkpoint; go-on takes them up again");
        });
-       declare("go-on", "Work the queue off (again).", go_on, add_jobs);
-       declare("move", "Move an entry to a place in the order.", move, [](CLI::App& sub, const Shared& o) {
+       declare("go-on", "go-on", "Work the queue off (again).", go_on, add_jobs);
+       declare("move", "move 7 1", "Move an entry to a place in the order.", move, [](CLI::App& sub, const Shared& o) {
          add_entry(sub, o);
          sub.add_option("PLACE", o->place, "1: first")->required()->check(CLI::Range(1, 1'000'000));
-       })->footer("Example: saccade queue move 7 1");
-       declare("remove", "Take an entry out of the queue; its runs stay, and those at work go on.", remove, add_entry);
-       declare("put-back", "Undo of remove: the entry stands again where it stood.", put_back, [](CLI::App& sub, const Shared& o) {
-         sub.add_option("ID", o->id, "The number that it had")
-             ->required()
-             ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
        });
-       declare("work", "", work, [](CLI::App&, const Shared&) {})->group("");  // started by the others
+       declare("remove", "remove 7", "Take an entry out of the queue; its runs stay, and those at work go on.", remove, add_entry);
+       declare("put-back", "put-back 7", "Undo of remove: the entry stands again where it stood.", put_back,
+               [](CLI::App& sub, const Shared& o) {
+                 sub.add_option("ID", o->id, "The number that it had")
+                     ->required()
+                     ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
+               });
+       declare("work", "work --device cpu", "", work, [](CLI::App&, const Shared&) {})->group("");  // started by the others
        return [chosen] { return (*chosen)(); };
      }}};
 

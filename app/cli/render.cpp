@@ -114,7 +114,11 @@ void write_figure(const Figure& figure, const fs::path& out) {
 
 void write_page(const FigurePage& page, const fs::path& out) {
   const std::string suffix = out.extension();
-  if (suffix == ".tex") return write_text(out, to_latex(page));
+  if (suffix == ".tex") {
+    FigurePage named = page;
+    named.id = out.stem().string();  // the picture that it includes stands beside it under the same name
+    return write_text(out, to_latex(named));
+  }
   require_figure_format(out);
   if (suffix == ".csv") return write_text(out, to_csv(page));
   if (suffix == ".json") return write_text(out, text_of(to_json(page), 1));

@@ -3,15 +3,16 @@
 #include "analysis/studies/study_folder.h"
 
 #include <algorithm>
-#include <thread>
 
+#include "analysis/figures/count_text.h"
+#include "analysis/figures/empty_panels.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/launchers/batch_script.h"
 #include "analysis/launchers/launcher.h"
 #include "analysis/remote/mirror.h"
 #include "analysis/runs/run_info.h"
-#include "analysis/studies/report.h"
-#include "analysis/studies/report_numbers.h"
+#include "analysis/studies/report/numbers.h"
+#include "analysis/studies/report/report.h"
 #include "analysis/studies/study_plan.h"
 #include "analysis/studies/study_progress.h"
 #include "analysis/studies/study_queues.h"
@@ -26,6 +27,8 @@
 #include "app/cli/study_counts.h"
 #include "app/cli/study_evaluations.h"
 #include "app/cli/study_launch.h"
+#include "app/cli/study_status.h"
+#include "app/cli/study_wait.h"
 #include "app/cli/this_program.h"
 #include "kernels/engine/error.h"
 #include "models/corpus/corpus.h"
@@ -86,102 +89,7 @@ int plan(const Options& options) {
   return 0;
 }
 
-std::vector<std::string> status_row(const WantedRun& wanted, const std::map<std::string, std::string>& jobs) {
-  const auto& there = wanted.there;
-  const auto job = jobs.find(wanted.name);
-  const double nothing = std::nan("");
-  return {wanted.name,
-          to_string(wanted.status),
-          there ? std::to_string(there->step) + "/" + std::to_string(there->steps) : "",
-          number(there ? there->end.validation : nothing, 4),
-          number(there ? there->end.ood : nothing, 4),
-          wanted.problem.empty() && job != jobs.end() ? job->second : wanted.problem};
-}
-
-Json status_json(const StudyView& view, const std::map<std::string, std::string>& jobs) {
-  Json runs = Json::array(), cells = Json::array();
-  const auto number_or_null = [](double v) { return std::isfinite(v) ? Json(v) : Json(); };
-  for (const WantedRun& wanted : view.wanted) {
-    runs.push_back({{"name", wanted.name},
-                    {"cell", view.cells[wanted.run.cell].name},
-                    {"seed", wanted.run.seed},
-                    {"status", to_string(wanted.status)},
-                    {"problem", wanted.problem},
-                    {"job", jobs.contains(wanted.name) ? jobs.at(wanted.name) : ""},
-                    {"identity", wanted.run.identity}});
-    if (wanted.there)
-      runs.back().update({{"step", wanted.there->step},
-                          {"steps", wanted.there->steps},
-                          {"validation_loss", number_or_null(wanted.there->end.validation)},
-                          {"ood_loss", number_or_null(wanted.there->end.ood)}});
-  }
-  for (size_t i = 0; i < view.cells.size(); ++i) cells.push_back({{"name", view.cells[i].name}, {"tuning", to_json(view.views[i].tuning)}});
-  const StudyProgress progress = progress_of(view);
-  return {{"directory", view.directory.string()},
-          {"question", view.study.question},
-          {"complete", view.complete()},
-          {"blocked", view.blocked()},
-          {"later", view.later},
-          {"hours", view.seconds / 3600},
-          {"share", progress.share},
-          {"seconds_left", number_or_null(progress.seconds_left)},
-          {"runs", runs},
-          {"cells", cells},
-          {"problems", view.problems}};
-}
-
-/// `jobs`: what the scheduler says of runs, by their names.
-std::string status_text(const StudyView& view, const std::map<std::string, std::string>& jobs, int64_t most_rows) {
-  std::string text = view.study.question + "\n" + view.directory.string() + ": " + (view.complete() ? "complete; " : "") + counts(view) +
-                     "; " + human_seconds(view.seconds) + " of training";
-  const double left = progress_of(view).seconds_left;
-  text += std::isnan(left) ? "\n" : ", about " + human_seconds(left) + " left (one run after the other)\n";
-  if (const std::string why = view.blocked(); !why.empty()) text += "nothing more is started: " + why + "\n";
-  std::vector<std::vector<std::string>> rows;
-  for (const WantedRun& wanted : view.wanted)
-    if (most_rows <= 0 || static_cast<int64_t>(rows.size()) < most_rows) rows.push_back(status_row(wanted, jobs));
-  text += "\n" + table({"run", "state", "step", "validation", "OOD", ""}, rows);
-  if (rows.size() < view.wanted.size()) text += "and " + std::to_string(view.wanted.size() - rows.size()) + " more\n";
-  text += "\n";
-  std::vector<std::pair<std::string, std::string>> cells;
-  for (size_t i = 0; i < view.cells.size(); ++i) cells.emplace_back(view.cells[i].name, describe(view.views[i].tuning));
-  return text + list(cells);
-}
-
-int status(const Options& options) {
-  const StudyView view = view_study(study_folder(options.study));
-  for (const std::string& problem : view.problems) warn("skipped: " + problem);
-  std::map<std::string, std::string> jobs;
-  Json json = status_json(view, jobs);
-  const std::string cluster = chosen_launcher(view.directory);
-  if (cluster != "local") {
-    jobs = job_states(*launcher_of(view.directory, this_program()));
-    json = status_json(view, jobs);
-    json["cluster"] = cluster;
-  }
-  print_result(json, (cluster == "local" ? "" : "on the cluster " + cluster + "\n") + status_text(view, jobs, options.rows));
-  return 0;
-}
-
-/// Until nothing of the study is left to do, or the user has enough of waiting: the queue then goes on by itself.
-int wait_for(const fs::path& directory, const std::vector<DeviceQueue>& queues) {
-  catch_stop_signals();
-  Progress bar(directory.filename().string());
-  while (!stop_requested()) {
-    const StudyView view = view_study(directory);
-    bar.update(share_ended(view), counts(view));
-    if (view.complete()) return 0;
-    if (const std::string why = view.blocked(); !why.empty()) throw Error(directory.string() + ": " + why);
-    const bool goes_on = std::any_of(queues.begin(), queues.end(), [&](const DeviceQueue& queue) {
-      const QueueState state = queue.read();
-      return queue.worker() || std::any_of(state.entries.begin(), state.entries.end(),
-                                           [&](const QueueEntry& e) { return e.directory == fs::absolute(directory).lexically_normal(); });
-    });
-    if (!goes_on && !view_study(directory).complete()) throw Error(directory.string() + ": left the queue; see saccade study status");
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  }
-  return 130;
-}
+int status(const Options& options) { return show_study_status(study_folder(options.study), options.rows); }
 
 /// `told`, here and below: goes into the answer.
 int set_queue_going(const fs::path& directory, const Options& options, const Json& told) {
@@ -194,7 +102,7 @@ int set_queue_going(const fs::path& directory, const Options& options, const Jso
   }
   const Launched launched = launcher_of(directory, this_program())->go_on();
   if (options.wait && !launched.paused)
-    if (const int code = wait_for(directory, queues); code != 0) return code;
+    if (const int code = wait_for_study(directory, queues); code != 0) return code;
   const StudyView after = options.wait ? view_study(directory) : view;
   Json json{{"directory", directory.string()},
             {"queue", devices},
@@ -217,12 +125,12 @@ int set_cluster_going(const fs::path& directory, const std::string& cluster, con
     if (const int code = wait_on_cluster(directory, *launcher, load_cluster(cluster).poll_seconds); code != 0) return code;
   const StudyView after = view_study(directory);
   const std::string submitted =
-      launched.entry.empty() ? "nothing to submit" : "submitted " + std::to_string(launched.runs) + " runs as job " + launched.entry;
+      launched.entry.empty() ? "nothing to submit" : "submitted " + counted(launched.runs, "run") + " as job " + launched.entry;
   Json json{{"directory", directory.string()}, {"cluster", cluster},           {"job", launched.entry},       {"submitted", launched.runs},
             {"jobs_before", launched.waiting}, {"complete", after.complete()}, {"runs", after.wanted.size()}, {"later", after.later}};
   json.update(told);
   print_result(json, directory.string() + ": " + counts(after) + "\n" + launched.place + ": " + submitted +
-                         (launched.waiting > 0 ? ", " + std::to_string(launched.waiting) + " jobs were there before" : "") +
+                         (launched.waiting > 0 ? ", " + counted(launched.waiting, "job was", "jobs were") + " there before" : "") +
                          "\nsee: saccade study status " + directory.string());
   return 0;
 }
@@ -280,12 +188,16 @@ int start_there(const Study& study, const fs::path& directory, const Options& op
 int start(const Options& options) {
   const Study study = load_study(find_study(options.study), options.overrides);
   const fs::path directory = folder_to_start(study, options);
-  require_startable(view_study(study, {}));  // every config, before anything is written
+  const StudyView view = view_study(study, {});
+  require_startable(view);  // every config, before anything is written
   if (where_named(options.on) == Where::host) return start_there(study, directory, options);
   if ((options.dry_run || !options.script.empty()) && (options.on.empty() || options.on == "local"))
     throw UsageError("--dry-run and --script go with --on CLUSTER: the queue of this machine has no script");
   if (options.dry_run) return dry_run(study, directory, options.on, jobs_on_cluster(options));
   if (!options.on.empty() && options.on != "local") static_cast<void>(load_cluster(options.on));
+  static_cast<void>(devices_of(options, directory));  // what is wrong leaves no folder
+  if (const bool here = options.on.empty() || options.on == "local"; here)
+    if (const std::vector<std::string> missing = missing_text(view); !missing.empty()) throw DataError(missing.front());
   create_study_folder(directory, study);
   if (!options.script.empty()) take_script(directory, options.script);
   return set_going(directory, options);
@@ -357,12 +269,12 @@ int stop(const Options& options) {
     return print_host_answer(there->host, {{"ask", "study-stop"}, {"study", there->name}});
   const std::string cluster = chosen_launcher(directory);
   const Stopped stopped = launcher_of(directory, this_program())->stop();
-  const std::string out = cluster != "local" ? ": " + std::to_string(stopped.jobs) + " jobs taken out of the cluster " + cluster
+  const std::string out = cluster != "local" ? ": " + counted(stopped.jobs, "job") + " taken out of the cluster " + cluster
                           : stopped.jobs > 0 ? ": taken out of the queue"
                                              : ": was not in a queue";
   print_result({{"directory", directory.string()}, {"queued", stopped.jobs > 0}, {"jobs", stopped.jobs}, {"stopping", stopped.running}},
-               directory.string() + out + ", " + std::to_string(stopped.running) +
-                   " runs asked to write a checkpoint and stop\ngo on with: saccade study resume " + directory.string());
+               directory.string() + out + ", " + counted(stopped.running, "run") +
+                   " asked to write a checkpoint and stop\ngo on with: saccade study resume " + directory.string());
   return 0;
 }
 
@@ -378,6 +290,7 @@ std::vector<fs::path> write_figures(const fs::path& directory) {
   for (const fs::path& file : recipes) {
     const FigureRecipe recipe = load_recipe(file);
     const FigurePage page = make_page(recipe, runs.pointers(), {}, tuning_by_study());
+    if (const std::string words = empty_words(recipe, page); !words.empty()) warn("warning: the figure " + recipe.name + ": " + words);
     for (const std::string& format : recipe.formats) {
       const bool picture = format == "pdf" || format == "svg" || format == "png";
       if (picture && page.panels.empty()) continue;
@@ -400,29 +313,39 @@ void choose_evaluation(StudyEvaluation& evaluation, const Options& options) {
                      " tokens of every domain");
 }
 
+EvaluationThere how_there(const Options& options) { return {options.data, options.devices, options.jobs}; }
+
 int evaluate(const Options& options) {
   const fs::path directory = study_folder(options.study);
   StudyView view = view_study(directory);
   choose_evaluation(view.study.evaluation, options);
   choose_data(view.study, options.data);
   const std::optional<OnHost> there = on_host(directory);
-  const EvaluatedStudy evaluated =
-      there ? evaluate_on_host(*there, view.study.evaluation, options.data, say) : evaluate_here(view, say, options.seconds);
+  const EvaluatedStudy evaluated = there ? evaluate_on_host(*there, view.study.evaluation, how_there(options), say)
+                                         : evaluate_here(view, say, options.seconds, workers_of(view, options.devices, options.jobs));
   Json files = Json::array();
   for (const fs::path& file : evaluated.files) files.push_back(file.string());
-  std::string text = std::to_string(evaluated.made) + " evaluations made, " + std::to_string(evaluated.files.size()) + " kept in " +
+  std::string text = counted(evaluated.made, "evaluation") + " made, " + std::to_string(evaluated.files.size()) + " kept in " +
                      directory.string() + (evaluated.complete ? "" : "; more are to be made");
-  for (const std::string& why : evaluated.left_out) text += "\nleft out: " + why;
+  if (!evaluated.left_out.empty()) text += "\nleft out:";
+  for (const std::string& why : evaluated.left_out) text += "\n  " + why;
+  const auto has_ended = [](const WantedRun& run) { return run.status == WantedRun::Status::finished; };
+  if (std::none_of(view.wanted.begin(), view.wanted.end(), has_ended))
+    text += "\nno run of this study has ended that could be evaluated; see saccade study status " + directory.string();
   print_result({{"made", evaluated.made}, {"complete", evaluated.complete}, {"files", files}, {"left_out", evaluated.left_out}}, text);
   return 0;
 }
 
-/// By the host, where the checkpoints are. A study that asks for nothing to be evaluated is reported without it, too.
-void have_evaluated(const OnHost& there, const Study& study, const std::string& data) try {
-  evaluate_on_host(there, study.evaluation, data, say);
+/// By the host, where the checkpoints are: what it could not make. A study that asks for nothing to be evaluated is reported without it,
+/// too.
+std::vector<std::string> left_out_on_host(const OnHost& there, const Study& study, const EvaluationThere& how) try {
+  std::vector<std::string> told = evaluate_on_host(there, study.evaluation, how, say).left_out;
+  for (std::string& why : told) why.insert(0, "On the host " + there.host + ": ");
+  return told;
 } catch (const Error& error) {
   if (study.evaluation.tokens != StudyEvaluation::kAsErrorAsks || !study.tasks.empty()) throw;
   warn("warning: " + std::string(error.what()) + "; the report shows what training recorded");
+  return {};
 }
 
 int report(const Options& options) {
@@ -434,8 +357,11 @@ int report(const Options& options) {
   if (options.recorded) show_what_is_there(view.study);
   const bool asks = !options.recorded && (view.study.evaluation.tokens != 0 || !view.study.tasks.empty());
   const std::optional<OnHost> there = asks ? on_host(directory) : std::nullopt;
-  if (there && !evaluate_here(view, {}, 0).complete) have_evaluated(*there, view.study, options.data);
-  const StudyReport report = make_report(view, say);
+  std::vector<std::string> left_out;
+  if (there && !evaluate_here(view, {}, 0).complete) left_out = left_out_on_host(*there, view.study, how_there(options));
+  if (there) show_scores_of_host(view.study, there->host);
+  StudyReport report = make_report(view, say, there ? StudyWorkers{} : workers_of(view, options.devices, options.jobs));
+  report.remarks.insert(report.remarks.end(), left_out.begin(), left_out.end());
   auto [files, not_drawn] = write_report(report, out, write_figure, write_page);
   const std::vector<fs::path> figures = write_figures(directory);
   files.insert(files.end(), figures.begin(), figures.end());
@@ -451,8 +377,18 @@ int report(const Options& options) {
   return 0;
 }
 
-void add_study(CLI::App& app, const std::shared_ptr<Options>& options, const char* help) {
-  app.add_option("NAME-OR-FILE", options->study, help)->required();
+/// What evaluate and report start to evaluate side by side: not for people.
+int work(const Options& options) {
+  serve_pieces(options.study);
+  return 0;
+}
+
+/// One to begin, or with `has_begun` one that has a folder already.
+void add_study(CLI::App& app, const std::shared_ptr<Options>& options, bool has_begun) {
+  if (has_begun)
+    app.add_option("NAME-OR-FOLDER", options->study, "A study that has begun: its name or folder")->required();
+  else
+    app.add_option("NAME-OR-FILE", options->study, "A study that comes with the program, or a study file")->required();
 }
 
 void add_overrides(CLI::App& app, const std::shared_ptr<Options>& options) {
@@ -469,6 +405,11 @@ void add_evaluation(CLI::App& app, const std::shared_ptr<Options>& options) {
   app.add_option("--length", options->length, "Tokens of a sequence (default: as the study says, or those that each run was trained with)")
       ->check(CLI::PositiveNumber);
   app.add_option("--data", options->data, "Folder with the files of the study's tasks, in place of those that the study names");
+  app.add_option(
+      "--devices", options->devices,
+      "Evaluate and score runs on these devices side by side, as study start has it (default: those that the study is spread over)");
+  add_jobs_option(app, options->jobs,
+                  "Runs at a time on each device (default: as many as its queue has); auto: one for each core, one on a GPU");
 }
 
 void add_on(CLI::App& app, const std::shared_ptr<Options>& options) {
@@ -500,7 +441,7 @@ const RegisterCommand command{
          sub->callback([chosen, options, perform] { *chosen = [options, perform] { return perform(*options); }; });
        };
        using Shared = std::shared_ptr<Options>;
-       const char *file = "A study that comes with the program, or a study file", *begun = "A study that has begun: its name or folder";
+       constexpr bool file = false, begun = true;
        app.require_subcommand(1);
        add(
            "list", "Studies that come with the program.", [](const Options&) { return list_studies(); }, [](CLI::App&, const Shared&) {});
@@ -577,6 +518,10 @@ const RegisterCommand command{
          add_evaluation(sub, o);
          sub.add_flag("--recorded", o->recorded,
                       "Report the validation losses that training recorded, and scores that stand in the runs; evaluate no checkpoint");
+       });
+       add("work", "", work, [=](CLI::App& sub, const Shared& o) {
+         add_study(sub, o, begun);
+         sub.group("");  // started by the others
        });
        return [chosen] { return (*chosen)(); };
      }}};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "analysis/figures/count_text.h"
 #include "analysis/launchers/batch_script.h"
 #include "analysis/launchers/slurm_launcher.h"
 #include "analysis/runs/files.h"
@@ -35,8 +36,8 @@ int dry_run(const Study& study, const fs::path& folder, const std::string& clust
                 {"later", view.later},
                 {"script", script},
                 {"edited", !is_generated(script)}},
-               script + "\n# nothing was submitted: " + std::to_string(runs) + " runs in an array of " + std::to_string(jobs) +
-                   " jobs (--array=" + array + "), " + std::to_string(view.later) + " runs later\n");
+               script + "\n# nothing was submitted: " + counted(runs, "run") + " in an array of " + counted(jobs, "job") +
+                   " (--array=" + array + "), " + counted(view.later, "run") + " later\n");
   return 0;
 }
 

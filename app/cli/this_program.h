@@ -3,7 +3,7 @@
 
 namespace saccade::cli {
 
-/// The file of this program, which workers and runs are started with. Throws Error.
+/// The file of this program, which workers and runs are started with, also where it has been replaced since. Throws Error.
 std::filesystem::path this_program();
 
 }  // namespace saccade::cli

@@ -1,5 +1,6 @@
 #include "models/config/presets.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/engine/error.h"
@@ -12,18 +13,35 @@
 namespace saccade {
 namespace fs = std::filesystem;
 
-fs::path preset_file(const std::string& name) {
-  std::vector<std::string> names;
+namespace {
+
+/// The presets' files; where a name stands in both folders the one that comes with the program is first.
+std::vector<fs::path> preset_files() {
+  std::vector<fs::path> files;
   for (const fs::path& folder : {resource_folder() / "presets", data_folder() / "presets"}) {
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().extension() != ".json") continue;
-      if (entry.path().stem() == name) return entry.path();
-      names.push_back(entry.path().stem().string());
-    }
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
-  const std::string near = nearest_name(name, names);
-  throw UsageError("there is no preset \"" + name + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  return files;
+}
+
+}  // namespace
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const fs::path& file : preset_files()) names.push_back(file.stem().string());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+fs::path preset_file(const std::string& name) {
+  for (const fs::path& file : preset_files())
+    if (file.stem() == name) return file;
+  const std::string near = nearest_name(name, preset_names());
+  throw UsageError("there is no preset \"" + name + "\"" +
+                   (near.empty() ? "; saccade architectures --presets lists them" : "; did you mean \"" + near + "\"?"));
 }
 
 nlohmann::json preset_config(const std::string& name) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "models/json.h"
 
@@ -12,5 +13,8 @@ std::filesystem::path preset_file(const std::string& name);
 
 /// A preset's config as it was written. Throws UsageError likewise.
 nlohmann::json preset_config(const std::string& name);
+
+/// Every preset's name, in the alphabet's order: those that come with the program and those of the user.
+std::vector<std::string> preset_names();
 
 }  // namespace saccade

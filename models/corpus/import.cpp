@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "kernels/engine/error.h"
@@ -122,13 +123,24 @@ class Importer : public DocumentVisitor {
     if (json.is_discarded()) return malformed(number, "no JSON");
     if (!json.is_object()) return malformed(number, "a JSON " + std::string(json.type_name()) + ", expected an object");
     const nlohmann::json* text = find_field(json, options_.text_field);
-    if (!text) return malformed(number, "no field \"" + options_.text_field + "\"");
+    if (!text) return malformed(number, "no field \"" + options_.text_field + "\"" + fields_of(json));
     if (!text->is_string()) return malformed(number, "\"" + options_.text_field + "\" is a " + text->type_name() + ", expected a string");
     const nlohmann::json* domain = find_field(json, options_.domain_field);
     domain_field_seen_ |= domain != nullptr;
+    if (fields_.empty()) fields_ = fields_of(json);
     if (domain && !domain->is_string() && !domain->is_null())
       return malformed(number, "\"" + options_.domain_field + "\" is a " + domain->type_name() + ", expected a string");
     add(text->get_ref<const std::string&>(), domain && domain->is_string() ? domain->get<std::string>() : file_->domain, number);
+  }
+
+  /// "; it has body, id": what the record has in place of a field that is missed.
+  static std::string fields_of(const nlohmann::json& record) {
+    constexpr size_t kNamed = 8;
+    std::string names;
+    size_t count = 0;
+    for (const auto& [name, value] : record.items())
+      if (count++ < kNamed) names += (names.empty() ? "" : ", ") + name;
+    return names.empty() ? "; it has none" : "; it has " + names + (count > kNamed ? " and others" : "");
   }
 
   void add(std::string_view text, const std::string& domain, int64_t line) {
@@ -153,7 +165,10 @@ class Importer : public DocumentVisitor {
     auto& plain = plain_names_[domain];
     if (!plain.empty()) return plain;
     for (const std::string& name : {domain, known_set(domain), plain_domain(known_set(domain))})
-      if (const auto renamed = options_.rename.find(name); renamed != options_.rename.end()) return plain = plain_domain(renamed->second);
+      if (const auto renamed = options_.rename.find(name); renamed != options_.rename.end()) {
+        renamed_.insert(name);
+        return plain = plain_domain(renamed->second);
+      }
     plain = plain_domain(known_set(domain));
     if (plain.empty()) plain = "text";
     return plain;
@@ -186,7 +201,10 @@ class Importer : public DocumentVisitor {
       throw DataError("no document to import in " + std::to_string(files.size()) + (files.size() == 1 ? " file" : " files") +
                       (report_.problems.empty() ? "" : "; first problem: " + report_.problems.front()));
     if (json_lines && !domain_field_seen_ && options_.domain_field != ImportOptions().domain_field)
-      throw DataError("no record has the domain field \"" + options_.domain_field + "\"");
+      throw DataError("no record has the domain field \"" + options_.domain_field + "\"" + fields_);
+    for (const auto& [from, to] : options_.rename)
+      if (!renamed_.contains(from))
+        report_.problems.push_back("rename \"" + from + "\" to \"" + to + "\": no document taken is of that domain");
     for (const DomainInfo& info : domain_infos(writer_.manifest()))
       for (const char* split : {"train", "validation"})
         if (!info.documents.contains(split) && report_.problems.size() < kMostProblems + 10)
@@ -204,6 +222,8 @@ class Importer : public DocumentVisitor {
   const SourceFile* file_ = nullptr;
   int64_t total_bytes_ = 0, bytes_before_ = 0;
   bool domain_field_seen_ = false;
+  std::string fields_;             ///< fields_of() the first record with text
+  std::set<std::string> renamed_;  ///< the names of options_.rename that some document's domain had
 };
 
 void check_options(const ImportOptions& options) {
@@ -220,7 +240,7 @@ void check_options(const ImportOptions& options) {
   for (const auto& [from, to] : options.rename)
     if (plain_domain(to).empty()) throw UsageError("rename \"" + from + "\" to \"" + to + "\": the new name has no letter or digit");
   if (!options.replace && fs::exists(corpora_folder() / options.name))
-    throw UsageError("corpus \"" + options.name + "\" exists already: choose another name, or replace it");
+    throw UsageError("corpus \"" + options.name + "\" exists already: choose another name, or replace it (--replace)");
 }
 
 }  // namespace

@@ -100,13 +100,13 @@ class Sums {
     evaluation_.targets_at.assign(static_cast<size_t>(batch.length), 0);
   }
 
-  /// Of sequences first … first + count − 1. An empty `likeliest`: text.
-  void add(const Tensor& token_losses, const Tensor& likeliest, int64_t first, int64_t count) {
-    const int64_t length = batch_.length;
-    const double* losses = token_losses.data<double>();
+  /// Of sequences first … first + count − 1, which stand behind `before` others in their piece. An empty `likeliest`: text.
+  void add(const Tensor& token_losses, const Tensor& likeliest, int64_t before, int64_t first, int64_t count) {
+    const int64_t length = batch_.length, size = count * length;
+    const double* losses = token_losses.data<double>() + before * length;
     if (likeliest) {
-      const auto size = static_cast<size_t>(count * length);
-      const std::vector<bool> right = right_targets({batch_.targets.data() + first * length, size}, likeliest);
+      const std::vector<bool> right = right_targets({batch_.targets.data() + first * length, static_cast<size_t>(size)},
+                                                    likeliest.slice(before * length, before * length + size));
       evaluation_.right.insert(evaluation_.right.end(), right.begin(), right.end());
     }
     for (int64_t s = 0; s < count; ++s) {
@@ -154,6 +154,54 @@ class Sums {
   Evaluation evaluation_;
 };
 
+/// Sequences first … first + count − 1 of a batch.
+struct Part {
+  size_t batch;
+  int64_t first, count;
+};
+
+/// Batches cut into pieces of as many sequences as `most` says of their length. A piece goes on into the next batch where that is of the
+/// same shape, so that few sizes occur: on a GPU each is captured by itself, and small ones keep it less busy.
+std::vector<std::vector<Part>> pieces_of(std::span<const FrozenBatch> batches, const std::function<int64_t(int64_t length)>& most) {
+  std::vector<std::vector<Part>> pieces;
+  int64_t room = 0;
+  for (size_t b = 0; b < batches.size(); ++b) {
+    const FrozenBatch& batch = batches[b];
+    if (b > 0 && (batch.length != batches[b - 1].length || batch.most_answers != batches[b - 1].most_answers)) room = 0;
+    for (int64_t first = 0; first < batch.sequences;) {
+      if (room == 0) {
+        pieces.emplace_back();
+        room = most(batch.length);
+      }
+      const int64_t count = std::min(room, batch.sequences - first);
+      pieces.back().push_back({b, first, count});
+      first += count, room -= count;
+    }
+  }
+  return pieces;
+}
+
+/// Tokens and targets of a piece, one part after the other.
+class Together {
+ public:
+  Together(std::span<const FrozenBatch> batches, const std::vector<Part>& parts) {
+    for (const Part& part : parts) {
+      const FrozenBatch& batch = batches[part.batch];
+      const auto begin = part.first * batch.length, end = begin + part.count * batch.length;
+      tokens_.insert(tokens_.end(), batch.tokens.begin() + begin, batch.tokens.begin() + end);
+      targets_.insert(targets_.end(), batch.targets.begin() + begin, batch.targets.begin() + end);
+      sequences_ += part.count;
+    }
+  }
+  const int32_t* tokens() const { return tokens_.data(); }
+  const int32_t* targets() const { return targets_.data(); }
+  int64_t sequences() const { return sequences_; }
+
+ private:
+  std::vector<int32_t> tokens_, targets_;
+  int64_t sequences_ = 0;
+};
+
 }  // namespace
 
 Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::function<void(int64_t)>& progress) {
@@ -161,33 +209,33 @@ Evaluation EvaluationPass::evaluate(const FrozenBatch& batch, const std::functio
 }
 
 std::vector<Evaluation> EvaluationPass::evaluate(std::span<const FrozenBatch> batches, const std::function<void(int64_t)>& progress) {
-  struct Piece {
-    size_t batch;
-    int64_t first, count;
+  struct Begun {
+    std::vector<Part> parts;
     Told told;
   };
+  for (const FrozenBatch& batch : batches) check_batch(batch, model_.output_weight().dim(0));
   std::vector<Sums> sums(batches.begin(), batches.end());
-  std::deque<Piece> begun;
+  std::deque<Begun> begun;
   int64_t done = 0;
   const auto finish_first = [&] {
-    const auto& [b, first, count, told] = begun.front();
+    const auto& [parts, told] = begun.front();
     told.computed.wait();
-    sums[b].add(told.losses, told.likeliest, first, count);
-    done += count;
+    int64_t before = 0;  // sequences of the piece
+    for (const Part& part : parts) {
+      sums[part.batch].add(told.losses, told.likeliest, before, part.first, part.count);
+      before += part.count;
+    }
+    done += before;
     begun.pop_front();
     raise_progress();  // a replayed piece runs no op
     if (progress) progress(done);
   };
-  for (const FrozenBatch& batch : batches) check_batch(batch, model_.output_weight().dim(0));
-  for (size_t b = 0; b < batches.size(); ++b) {
-    const FrozenBatch& batch = batches[b];
-    const int64_t length = batch.length, most = piece_sequences(length);
-    for (int64_t first = 0; first < batch.sequences; first += most) {
-      const int64_t count = std::min(most, batch.sequences - first);
-      const int32_t *tokens = batch.tokens.data() + first * length, *targets = batch.targets.data() + first * length;
-      begun.push_back({b, first, count, begin_piece(tokens, targets, count, length, batch.most_answers > 0, count * batch.most_answers)});
-      if (begun.size() > (copies_ ? kAhead : 0)) finish_first();
-    }
+  for (std::vector<Part>& parts : pieces_of(batches, [&](int64_t length) { return piece_sequences(length); })) {
+    const FrozenBatch& batch = batches[parts.front().batch];
+    const Together piece(batches, parts);
+    begun.push_back({std::move(parts), begin_piece(piece.tokens(), piece.targets(), piece.sequences(), batch.length, batch.most_answers > 0,
+                                                   piece.sequences() * batch.most_answers)});
+    if (begun.size() > (copies_ ? kAhead : 0)) finish_first();
   }
   while (!begun.empty()) finish_first();
   std::vector<Evaluation> evaluations;

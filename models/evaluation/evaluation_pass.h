@@ -69,7 +69,8 @@ class EvaluationPass {
   /// No gradient, no effect on training; `progress` hears how many sequences are done. Throws DataError for a batch without tokens,
   /// of other sizes than it says, or with tokens outside the vocabulary. Of answers logits of so many positions are made as there can be.
   Evaluation evaluate(const FrozenBatch& batch, const std::function<void(int64_t sequences)>& progress = {});
-  /// The same of several, one after the other; a GPU goes on to the next piece while the losses of those before it are added up.
+  /// The same of several, one after the other, those of one shape in common pieces; a GPU goes on to the next piece while the losses of
+  /// those before it are added up. `progress` counts the sequences of all.
   std::vector<Evaluation> evaluate(std::span<const FrozenBatch> batches, const std::function<void(int64_t sequences)>& progress = {});
 
   /// Of one piece, whose rows may end in padding: 0 nats and never right where the target is kNoTarget. `right`: that is asked for, too.

@@ -1,8 +1,10 @@
 #include "models/evaluation/frozen_batches.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/engine/error.h"
+#include "kernels/engine/parallel.h"
 #include "models/suggest.h"
 #include "models/tasks/symbol_task.h"
 
@@ -20,20 +22,21 @@ void require_split(const Corpus& corpus, const std::string& domain, Split split)
         if (documents > 0) present.push_back(name);
   if (std::find(present.begin(), present.end(), to_string(split)) == present.end())
     throw DataError("corpus \"" + corpus.name() + "\" has no " + to_string(split) + " text of domain \"" + domain + "\"" +
-                    (present.empty() ? "" : ", only " + alternatives(present)));
+                    (present.empty() ? "" : ", only " + alternatives(present)) +
+                    ": import it with files that hold some, with more documents, or with --ignore-file-splits");
 }
 
 /// Bytes of text that the targets of a batch add to its first tokens.
 int64_t bytes_of_targets(const FrozenBatch& batch, const Tokenizer& tokenizer) {
-  int64_t bytes = 0;
-  for (int64_t s = 0; s < batch.sequences; ++s) {
+  std::vector<int64_t> bytes(static_cast<size_t>(batch.sequences));
+  parallel_for(batch.sequences, [&](int64_t s) {
     std::vector<int32_t> window{batch.tokens[static_cast<size_t>(s * batch.length)]};
     const auto before = static_cast<int64_t>(tokenizer.decode(window).size());
     const auto first = batch.targets.begin() + s * batch.length;
     window.insert(window.end(), first, first + batch.targets_of(s));
-    bytes += static_cast<int64_t>(tokenizer.decode(window).size()) - before;
-  }
-  return bytes;
+    bytes[static_cast<size_t>(s)] = static_cast<int64_t>(tokenizer.decode(window).size()) - before;
+  });
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
 }
 
 }  // namespace

@@ -2,6 +2,11 @@
 
 namespace saccade {
 
+DomainEvaluation domain_evaluation(const DataConfig& data, const FrozenBatch& batch, Evaluation result) {
+  const int64_t targets = std::accumulate(result.targets.begin(), result.targets.end(), int64_t{0});
+  return {batch.domain, is_ood(data, batch.domain), batch.sequences, targets, std::move(result)};
+}
+
 nlohmann::json to_json(const RunEvaluation& evaluation) {
   nlohmann::json domains = nlohmann::json::array();
   for (const DomainEvaluation& d : evaluation.domains)

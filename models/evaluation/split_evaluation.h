@@ -14,6 +14,7 @@ struct DomainEvaluation {
   int64_t sequences = 0, tokens = 0;  ///< padding is none
   Evaluation result;
 };
+DomainEvaluation domain_evaluation(const DataConfig& data, const FrozenBatch& batch, Evaluation result);
 /// One model on the domains of a corpus.
 struct RunEvaluation {
   int64_t step = 0;  ///< of the checkpoint

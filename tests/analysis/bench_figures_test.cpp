@@ -5,6 +5,7 @@
 
 #include "analysis/evaluation/benchmark_json.h"
 #include "analysis/figures/bench_figures.h"
+#include "analysis/figures/empty_panels.h"
 #include "analysis/figures/recipe.h"
 #include "kernels/engine/error.h"
 
@@ -91,6 +92,23 @@ class BenchFiguresTest : public QObject {
     QCOMPARE(bench_table(models, "", "").rows[0][1], std::string("0.205 M"));
   }
 
+  /// Beside runs a model of a run's name looks as the run does, and no other one has a run's look: a page has one legend.
+  void looksBesideRuns() {
+    const std::vector<BenchedModel> models = load_bench({write(
+        "a.json",
+        {{"steps",
+          {step("tpp", "Transformer++", 512, 20), step("window", "Transformer++ window 64", 512, 10), step("avey", "Avey", 512, 10)}}})});
+    const VariantLook black = variant_look("Transformer++", 0), grey = variant_look("Transformer++", 1);
+    const std::vector<Curve> alone = bench_figure(models, "training-speed").figure.curves;
+    QVERIFY(alone[0].colour == black.colour && alone[1].colour == grey.colour);
+    const std::vector<Curve> beside =
+        bench_figure(models, "training-speed", {}, 0, {{"Transformer++", grey}, {"deep", black}}).figure.curves;
+    QCOMPARE(beside[0].label, std::string("Transformer++"));
+    QVERIFY(beside[0].colour == grey.colour);
+    QVERIFY(beside[1].colour != grey.colour && beside[1].colour != black.colour);
+    QVERIFY(beside[2].colour == alone[2].colour);
+  }
+
   void promptsAndBatches() {
     const std::vector<BenchedModel> models = load_bench(
         {write("a.json",
@@ -128,7 +146,12 @@ class BenchFiguresTest : public QObject {
   void recipesReadTheFolderBesideRuns() {
     FigureRecipe recipe = load_recipe(find_recipe("2506.11305-figure-4"));
     recipe.home = folder_.path().toStdString();
-    QCOMPARE(empty_parts(recipe, make_page(recipe, {})).size(), recipe.panels.size());
+    const FigurePage nothing = make_page(recipe, {});
+    QCOMPARE(empty_parts(recipe, nothing).size(), recipe.panels.size());
+    QVERIFY2(empty_words(recipe, nothing).starts_with("no file of saccade bench has what panel 1 (first-token)"),
+             empty_words(recipe, nothing).c_str());
+    QVERIFY2(nothing.caption.find("no run has recorded") == std::string::npos, nothing.caption.c_str());
+    QCOMPARE(bench_figure({}, "decoding-speed").figure.x.title, std::string("sequences"));
     write("a.json", {{"decoding", {model("tpp", "Transformer++", {prompt(64, 20, 4), prompt(128, 60, 4)})}}});
     const FigurePage page = make_page(recipe, {});
     QVERIFY(empty_parts(recipe, page).empty());

@@ -89,6 +89,23 @@ class FigureTest : public QObject {
     QCOMPARE(kept[1], std::string("Top-1 Chunk exact"));
   }
 
+  /// What a run learns from is a corpus or a task, and the one that it has not stands in no name.
+  void aTaskStandsForACorpus() {
+    const auto run_of = [&](const char* name, const char* corpus, const char* task) {
+      RunInfo info = fixture_info({});
+      info.name = name;
+      info.config["data"]["corpus"] = corpus, info.config["data"]["task"] = task;
+      const fs::path directory = fs::path(folder_.path().toStdString()) / "sources" / name;
+      fs::create_directories(directory.parent_path());
+      RunWriter::create(directory, info).add(fixture_step({}, 1));
+      return Run(directory);
+    };
+    const Run text = run_of("text", "books", ""), recall = run_of("recall", "", "mqar"), parity = run_of("parity", "", "parity");
+    QCOMPARE(group_names(group_runs({&text, &recall})),
+             (std::vector<std::string>{"Transformer++, corpus books", "Transformer++, task mqar"}));
+    QCOMPARE(group_names(group_runs({&text, &recall, &parity})).back(), std::string("Transformer++, task parity"));
+  }
+
   void looksDoNotDependOnTheOrderOfRuns() {
     std::vector<const Run*> reversed(pointers_.rbegin(), pointers_.rend());
     auto looks = run_looks(reversed);

@@ -19,6 +19,7 @@ struct FixtureOptions {
   double offset = 0;                ///< added to the OOD losses
   RunState end = RunState::finished;
   int64_t not_finite = 0;  ///< the training loss of this step and the next is NaN
+  bool answers = false;    ///< of a generated task: shares of right answers are recorded
   bool health = false;     ///< memory is recorded, and of chunks churn from the second probe on, and dead ones
 };
 
@@ -72,6 +73,8 @@ inline EvaluationRecord fixture_evaluation(const FixtureOptions& o, int64_t step
       {{"prose", false, loss, 0.01 * loss}, {"c", true, 1.2 * loss + o.offset, 0.02}, {"python", true, 1.3 * loss + o.offset, 0.03}}};
   for (DomainLoss& of : record.losses)
     of.by_position = {{0, 1, 1.5 * of.loss}, {1, 2, 1.2 * of.loss}, {2, 4, of.loss}, {4, 8, 0.9 * of.loss}};
+  if (o.answers)
+    for (DomainLoss& of : record.losses) of.accuracy = 0.5 / of.loss;
   return record;
 }
 

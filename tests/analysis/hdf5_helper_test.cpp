@@ -1,15 +1,20 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <QFile>
 #include <QTemporaryDir>
 #include <QtTest>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
+#include <set>
+#include <thread>
 
 #include "analysis/runs/hdf5.h"
 #include "analysis/runs/hdf5_helper.h"
+#include "kernels/engine/error.h"
 #include "tests/support/message.h"
 
 namespace saccade::test {
@@ -124,6 +129,52 @@ class Hdf5HelperTest : public QObject {
     } catch (const Error& error) {
       QVERIFY2(QString(error.what()).contains("was killed"), error.what());
     }
+  }
+
+  /// A job that is preempted: every process of it is told to end, a helper that is still being loaded too, while who started it writes its
+  /// last checkpoint.
+  void isToldToEndBeforeItBegins() {
+    std::atomic<bool> done = false;
+    std::atomic<int> told = 0;
+    std::thread others([&, mine = ::getpid()] {
+      std::set<pid_t> known;
+      while (!done) {
+        std::ifstream list("/proc/self/task/" + std::to_string(mine) + "/children");
+        for (pid_t child; list >> child;)
+          if (known.insert(child).second)
+            for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) told += ::kill(child, signal) == 0;
+      }
+    });
+    QString message;
+    try {
+      for (int i = 0; i < 10 || (told < 30 && i < 500); ++i) QCOMPARE(h5::Reader(path("file.h5")).root().names().size(), size_t{1});
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    done = true;
+    others.join();
+    QVERIFY2(message.isEmpty(), qPrintable(message));
+    QVERIFY2(told >= 30, qPrintable(QString::number(told)));
+  }
+
+  /// A helper that cannot be loaded (a library that was replaced while the program ran) says nothing about the file.
+  void cannotBeLoaded() {
+    QTemporaryDir libraries;
+    QFile broken(libraries.filePath("libc.so.6"));
+    QVERIFY(broken.open(QIODevice::WriteOnly) && broken.write("none") == 4);
+    broken.close();
+    const QByteArray before = qgetenv("LD_LIBRARY_PATH");
+    qputenv("LD_LIBRARY_PATH", libraries.path().toUtf8());
+    QString told;
+    try {
+      const h5::Reader file(path("file.h5"));
+    } catch (const DataError& error) {
+      told = QString("as damage: ") + error.what();
+    } catch (const Error& error) {
+      told = error.what();
+    }
+    before.isNull() ? qunsetenv("LD_LIBRARY_PATH") : qputenv("LD_LIBRARY_PATH", before);
+    QVERIFY2(told.contains("file.h5") && told.contains("before it began") && !told.contains("damage"), qPrintable(told));
   }
 
   void nobodyIsLeft() {

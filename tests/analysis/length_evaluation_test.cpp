@@ -102,6 +102,57 @@ class LengthEvaluationTest : public QObject {
     QVERIFY(length_figure(each_run({&run}), "", false).curves.empty());
   }
 
+  /// A ranker that sees the whole split loses more, or less, than what decoding sees; the file keeps both readings.
+  void the_price_of_looking_ahead_at_each_length() {
+    const fs::path directory = folder_.filePath("avey").toStdString();
+    RunConfig config = tiny_config();
+    nlohmann::json object = tiny_run("tiny");
+    object["architecture"] = {{"block", "avey"}, {"width", 16}, {"layers", 2}, {"split", 8}, {"top_k", 2}};
+    config.architecture = resolve_config(object, "tiny").architecture;
+    QCOMPARE(work_on(directory, config).state, RunState::finished);
+    const LengthLosses e = evaluate_lengths(directory, on_long(), {.lengths = {64, 128}, .stepwise = true});
+    QVERIFY(!e.looks_ahead.empty());
+    QCOMPARE(e.domains[0].lengths.size(), size_t{2});
+    for (const LengthLosses::At& at : e.domains[0].lengths) {
+      QVERIFY(at.stepwise && std::abs(at.stepwise->price) > 1e-6 && at.stepwise->price_error > 0);
+      QVERIFY(std::abs(at.stepwise->price - (at.stepwise->loss - at.loss)) < 1e-9);
+      QVERIFY(std::abs(at.stepwise->last_price - (at.stepwise->last - at.last)) < 1e-9);
+    }
+    QCOMPARE(to_json(*newest_length_losses(directory)), to_json(e));
+    QVERIFY(!evaluate_lengths(directory, on_long(), {.lengths = {64}}).domains[0].lengths[0].stepwise);
+  }
+
+  /// What is compared is of one text: of that which most runs have, though a run has newer losses of another; which it is, is told.
+  void runs_are_compared_on_the_text_they_have_in_common() {
+    const fs::path other = folder_.filePath("other").toStdString(), lone = folder_.filePath("lone").toStdString();
+    RunConfig config = tiny_config();
+    config.training.seed = 2;
+    QCOMPARE(work_on(other, config).state, RunState::finished);
+    const auto evaluate = [&](const fs::path& run, Split split) {
+      RunEvaluationOptions options{.split = split, .corpus = split == Split::test ? "long" : ""};
+      return evaluate_lengths(run, options, {.lengths = {64}});
+    };
+    evaluate(run_, Split::test), evaluate(other, Split::test), evaluate(run_, Split::validation);
+    QCOMPARE(newest_length_losses(run_)->split, std::string("validation"));
+    const auto both = comparable_length_losses({run_, other});
+    QVERIFY(both[0]->split == "test" && both[1]->split == "test" && both[0]->corpus == "long");
+    const Run first(run_), second(other);
+    const Figure figure = length_figure(each_run({&first, &second}), "", false);
+    QCOMPARE(figure.curves.size(), size_t{2});
+    QCOMPARE(figure.notes, std::vector<std::string>{"Losses over length of the test text of long, on which most runs were evaluated."});
+    fs::remove(length_losses_file(other, *both[1]));
+    evaluate(other, Split::validation);
+    QVERIFY(length_figure(each_run({&second}), "", false).notes.empty());  // it has no other
+    fs::copy(run_, lone, fs::copy_options::recursive);
+    fs::remove(length_losses_file(lone, *newest_length_losses(other)));  // of the validation text
+    const Run third(lone);
+    const Figure mixed = length_figure(each_run({&first, &second, &third}), "", false);
+    QCOMPARE(mixed.curves.size(), size_t{3});
+    QCOMPARE(mixed.notes.size(), size_t{2});
+    QVERIFY2(mixed.notes[0].find("was evaluated on other text") == std::string::npos, mixed.notes[0].c_str());
+    QVERIFY2(mixed.notes[1].find(" was evaluated on other text: the ") != std::string::npos, mixed.notes[1].c_str());
+  }
+
  private:
   RunEvaluationOptions on_long() const {
     RunEvaluationOptions options{.split = Split::test, .corpus = "long"};

@@ -158,6 +158,15 @@ class MapPyramidTest : public QObject {
     QVERIFY(with_margins(capture_figure(attention, MapKind::weights, 0, 0), attention, 0, 0).map->strip.empty());
   }
 
+  void whatIsReadOfAKnownAnswerIsTold() {
+    const std::vector<KnownAnswer> answers{{4, 1, 2}};
+    const std::vector<double> weights{0.1, 0.05, -0.3, 0.2, 0.25, 0.05};
+    const auto first = answer_read(answers, 4, weights), second = answer_read(answers, 5, weights);
+    QVERIFY(first && first->source == 1 && first->weight == 0.05 && first->rank == 5);  // as much as the last one
+    QVERIFY(second && second->source == 2 && second->weight == -0.3 && second->rank == 1);
+    QVERIFY(!answer_read(answers, 3, weights) && !answer_read(answers, 6, weights) && !answer_read({{4, 6, 1}}, 4, weights));
+  }
+
   /// The query before the token that is to be predicted, and what holds the same token: position, chunk of 16 or pair of splits.
   void knownAnswersStandInEveryMap() {
     const std::vector<KnownAnswer> answers{{70, 20, 2}, {40, 33, 1}};

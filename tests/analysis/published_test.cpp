@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/figures/empty_panels.h"
 #include "analysis/figures/published.h"
 #include "analysis/figures/recipe.h"
 #include "kernels/engine/error.h"
@@ -144,7 +145,22 @@ class PublishedTest : public QObject {
             latex.find("as published (arXiv:2506.11305, table 6).}") != std::string::npos);
     QCOMPARE(page.panels[0].curves.size(), size_t{5});
     QCOMPARE(empty_parts(recipe, page), (std::vector<std::string>{"panel 1 (table)", "panel 2 (setting)"}));
+    QVERIFY2(page.caption.find("The figure has published numbers alone: no run has recorded what it shows.") != std::string::npos,
+             page.caption.c_str());
+    QCOMPARE(empty_words(recipe, page), std::string("no run has recorded what panel 1 (table), panel 2 (setting) show"));
     QVERIFY_THROWS_EXCEPTION(UsageError, parse_recipe(R"({"panels": [{"chart": "loss", "published": "2506.11305-table-6"}]})", "r", "r"));
+  }
+
+  /// However far they lie from the runs' own.
+  void theAxisReachesPublishedNumbers() {
+    const std::string panel =
+        R"("chart": "setting", "value": "perplexity", "against": "architecture.tail", "published": "2506.11305-table-6")";
+    const Figure figure = make_page(parse_recipe("{\"panels\": [{" + panel + "}]}", "r", "r"), {}).panels.at(0);
+    QVERIFY(figure.y.range);
+    for (const Curve& curve : figure.curves)
+      for (const double y : curve.y) QVERIFY(y > figure.y.range->at(0) && y < figure.y.range->at(1));
+    const Figure chosen = make_page(parse_recipe("{\"panels\": [{" + panel + ", \"y_range\": [1, 2]}]}", "r", "r"), {}).panels.at(0);
+    QCOMPARE(*chosen.y.range, (std::array<double, 2>{1, 2}));
   }
 
   /// Every shipped recipe that names a table names one that is there, and rows of it.

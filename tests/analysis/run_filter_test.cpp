@@ -1,4 +1,5 @@
 #include "analysis/comparison/run_filter.h"
+#include "analysis/comparison/filter_names.h"
 
 #include <QTemporaryDir>
 #include <QtTest>
@@ -29,6 +30,13 @@ class RunFilterTest : public QObject {
                            "parameters>2M", "nothing:1", "chunk seed:1", "state:running", "tag:other", "note:paper", "tag:rate"})
       QTest::newRow(no) << QString(no) << false;
   }
+  void namesThatNoRunHasAreTold() {
+    const std::vector<const Run*> runs{run_.get()};
+    using Names = std::vector<std::string>;
+    QCOMPARE(unknown_filter_names("lr>0.01 width>3 chunk loss<2 tag:x state:done lr<1 heds=4", runs), (Names{"lr", "heds"}));
+    QCOMPARE(unknown_filter_names("ood:python seed:2 tokens_per_second>5", runs), Names());
+  }
+
   void termsHoldOrNot() {
     QFETCH(QString, filter);
     QFETCH(bool, passes);

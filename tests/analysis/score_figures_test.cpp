@@ -155,9 +155,11 @@ class ScoreFiguresTest : public QObject {
     const ScoreTest& test = found.tasks.at(0).rows.at(1).test;
     QVERIFY(std::abs(*test.test.p - 2.0 * (1 + 14 + 91) / 16384) < 1e-12);  // 12 against 2: k ≤ 2 of 14
     QCOMPARE(test.over, std::string("20 items"));
+    QCOMPARE(test.name, std::string("McNemar"));
     QVERIFY(std::abs(test.test.difference.mean + 0.05) < 1e-12 && found.tasks[0].best == size_t{0});
     const nlohmann::json json = to_json(found);
-    QVERIFY(json[0]["rows"][0]["best"] == true && json[0]["rows"][1]["tested_over"] == "20 items");
+    QVERIFY(json[0]["rows"][0]["best"] == true && json[0]["rows"][1]["tested_over"] == "20 items" &&
+            json[0]["rows"][1]["test"] == "McNemar");
     QVERIFY(json[0]["rows"][0]["against_first"].is_null() && json[0]["rows"][1]["p_holm"] == json[0]["rows"][1]["p"]);
     answered(b, "arc-easy", items(10, 6, 20));  // 10 against 2: p = 0.039
     QCOMPARE(rows()[0].at(2), std::string("60.0 ± 1.0 *"));
@@ -202,6 +204,17 @@ class ScoreFiguresTest : public QObject {
     QCOMPARE(figure.curves.size(), size_t{5});  // dot and interval of each, chance
     QVERIFY(figure.curves[0].in_legend && !figure.curves[1].in_legend && !figure.curves[2].in_legend);
     QVERIFY(std::abs(figure.curves[3].y[0] - 0.50200) < 1e-5 && std::abs(figure.curves[3].y[1] - 0.69060) < 1e-5);  // Wilson, 60 of 100
+  }
+
+  /// Groups that were scored on nothing take no room, and what guessing gets is drawn all the same.
+  void dots_stand_evenly_beside_their_task() {
+    const Run none = scored("avey", 1, {}), a = scored("attention", 1, {{"a", 0.5, 0.1}}), b = scored("top1_chunk", 1, {{"a", 0.6, 0.1}});
+    const RunSet runs{&none, &a, &b};
+    const Figure figure = page_of(R"({"chart": "score-dots"})", runs).panels.at(0);
+    QVERIFY(near(figure.curves.at(0).x[0], 0.85) && near(figure.curves.at(2).x[0], 1.15));
+    QCOMPARE(figure.curves.at(4).label, std::string("chance"));
+    const std::vector<ScoreSource> behind = sources_of_dot(each_run(runs), "a", 1.15);
+    QVERIFY(behind.size() == 1 && behind[0].run == &b);
   }
 
   /// 1.96 standard errors would be none at 0 and 1, and reach beyond them near by.

@@ -1,6 +1,7 @@
 #include <QtTest>
 #include <fstream>
 
+#include "analysis/inspection/inspector.h"
 #include "analysis/inspection/item_text.h"
 #include "analysis/runs/sealed_json.h"
 #include "analysis/tasks/scored_items.h"
@@ -73,6 +74,7 @@ class ScoredItemsTest : public QObject {
     const InspectedText end = item_text({run(), task.name, 12, failed.items.front().number}, config, *tokenizer, 40);
     QCOMPARE(end.tokens.size(), size_t{40});
     QVERIFY(end.left_out > 900 && end.answers.empty() && end.query > 0);
+    QCOMPARE(end.lost_answers, int64_t{1});
     QVERIFY(bytes_of(end).ends_with(failed.items.front().target));
     Q_UNUSED(result)
   }
@@ -152,6 +154,30 @@ class ScoredItemsTest : public QObject {
       }
     QCOMPARE(asked, int64_t{3});
     QCOMPARE(text.query, text.answers.front().query);
+    QCOMPARE(text.asked.size(), size_t{3});
+    for (const auto& [query, token] : text.asked) QCOMPARE(token, example.targets.at(static_cast<size_t>(query)));
+
+    // To a run that reads text the symbols would be bytes.
+    const char* reader = "is read by the tokenizer symbols:32, the run's is bytes";
+    QVERIFY(says<DataError>(reader, [&] { item_text({run, task.name, 12, number}, tiny_config(), *make_byte_tokenizer(), 4096); }));
+
+    // The answer is not what follows in the text: the model's share for it is told beside.
+    Inspector inspector(run);
+    inspector.read(text);
+    const QueryPredictions predictions = inspector.predictions(text.query, 1);
+    QVERIFY(predictions.answer && predictions.target);
+    QCOMPARE(predictions.answer->token, example.targets.at(static_cast<size_t>(text.query)));
+    QCOMPARE(predictions.target->token, example.tokens.at(static_cast<size_t>(text.query) + 1));
+    QVERIFY(!inspector.predictions(0, 1).answer);
+    // Losses are of the answers alone, as in training, and so is what a what-if changes.
+    const auto query = static_cast<size_t>(text.query);
+    const std::vector<float>& losses = inspector.capture().token_losses;
+    QVERIFY(std::abs(-std::log(predictions.answer->probability) - static_cast<double>(losses.at(query))) < 1e-4);
+    QCOMPARE(std::count_if(losses.begin(), losses.end(), [](float loss) { return loss != 0; }), std::ptrdiff_t{3});
+    const CounterfactualResult changed = inspector.change({Counterfactual::Kind::mask, 0, 0, text.query, 0}, text.query, 1);
+    QVERIFY(std::abs(changed.loss - static_cast<double>(losses.at(query))) < 1e-6);
+    QVERIFY(changed.changed_from == text.query && changed.mean_over >= 1 && changed.mean_over <= 3);
+    QVERIFY(std::isnan(inspector.change({Counterfactual::Kind::mask, 0, 0, text.query, 0}, 0, 1).loss));
   }
 };
 

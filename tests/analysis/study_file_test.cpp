@@ -1,9 +1,11 @@
 // The study file: what it accepts, what it says of mistakes, and the runs that it stands for.
 #include <QtTest>
+#include <algorithm>
 
 #include "analysis/comparison/tuning.h"
 #include "analysis/studies/cells.h"
 #include "analysis/studies/equal.h"
+#include "analysis/studies/report/remarks.h"
 #include "analysis/studies/same_data.h"
 #include "analysis/studies/study_folder.h"
 #include "analysis/studies/study_plan.h"
@@ -247,6 +249,23 @@ class StudyFileTest : public QObject {
     }
   }
 
+  /// The nearest names, and where all stand: not a hundred of them.
+  void aStudyThatIsNotThereSuggestsNames() {
+    const auto refusal = [](const std::string& name) -> std::string {
+      try {
+        return find_study(name).string();
+      } catch (const UsageError& error) {
+        return error.what();
+      }
+    };
+    const std::string list = " saccade study list names those that come with the program";
+    QCOMPARE(refusal("nope"), "there is no study \"nope\";" + list);
+    QCOMPARE(refusal("tuned-tinny"), "there is no study \"tuned-tinny\"; did you mean \"tuned-tiny\"?" + list);
+    const std::string many = refusal("figure");
+    QVERIFY2(many.starts_with("there is no study \"figure\"; did you mean ") && many.ends_with("?" + list) && many.size() < 250,
+             many.c_str());
+  }
+
   void gridIsTheProductOfItsAxes() {
     Json file = small_study();
     file["axes"].push_back(
@@ -404,6 +423,26 @@ class StudyFileTest : public QObject {
     QCOMPARE(view.blocked(), std::string("the budget of 1.5 h is used up"));
     state.budget_hours = 3;
     QCOMPARE(view_study(study, {run}, state).ready().size(), size_t{3});
+  }
+
+  /// One of a thing is told as one.
+  void oneIsNoPlural() {
+    Json file = small_study();
+    file["axes"][0]["values"] = {8};
+    file["seeds"] = {1};
+    const Study study = parse(file);
+    StudyView view = view_study(study, {});
+    QCOMPARE(view.wanted.size(), size_t{1});
+    const std::string plan = to_text(plan_study(view, {.measure = false}), {});
+    QVERIFY2(plan.find("\n1 run, 1 of them to do") != std::string::npos && plan.find(": 1 run of ") != std::string::npos, plan.c_str());
+    StudyState state;
+    state.gave_up = {{view.wanted[0].name, "it failed"}};
+    view = view_study(study, {}, state);
+    QCOMPARE(view.blocked(), std::string("1 run was given up; saccade study resume tries it again"));
+    CellNumbers cell;
+    cell.name = "window-8", cell.missing = 1;
+    const std::vector<std::string> remarks = remarks_of(view, {cell}, {});
+    QVERIFY(std::count(remarks.begin(), remarks.end(), "window-8: 1 seed is missing (not ended, or diverged).") == 1);
   }
 
   void branchesAreOfTheScheduleWsd() {

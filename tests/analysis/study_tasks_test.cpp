@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "analysis/studies/report_scores.h"
+#include "analysis/studies/report/scores_table.h"
 #include "analysis/tasks/task_items.h"
 #include "kernels/engine/error.h"
 #include "tests/support/tiny_run.h"

@@ -98,6 +98,10 @@ class BadConfigTest : public QObject {
     row("config without an end", {"plan", file("sparse.json")}, 2, "has more than 16 MiB");
     row("config is a folder", {"plan", program_.path("data")}, 2, "data cannot be read");
     row("plan with a vocabulary that is no number", {"plan", file("config.json"), "--set", "data.tokenizer=bpe:x"}, 2, "bpe:4096");
+    row("override with a wrong value", {"plan", file("config.json"), "--set", "training.learning_rate=abc"}, 2,
+        "--set training.learning_rate=abc: /training/learning_rate is \"abc\"; expected a number");
+    row("override of an unknown setting", {"plan", file("config.json"), "--set", "training.learningrate=1"}, 2,
+        "--set training.learningrate=1: /training has no setting \"learningrate\"; did you mean");
     row("plan with an unknown tokenizer", {"plan", file("config.json"), "--set", "data.tokenizer=words"}, 2, "expected bytes");
     row("run directory below a file", {"train", file("config.json"), "--out", file("config.json") + "/run"}, 3,
         "config.json: Not a directory");

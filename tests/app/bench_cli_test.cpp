@@ -37,12 +37,13 @@ class BenchCliTest : public QObject {
 
     const auto prompts =
         program_.run(arguments + QStringList{"--decode", "--lengths", "8,16", "--batch", "1,2", "--tokens", "2", "--repeats", "1",
-                                             "--relative", "twin", "--out", program_.path("prompts.json")});
+                                             "--relative", "twin", "--out", program_.path("new/prompts.json")});
     QVERIFY2(prompts.code == 0, qPrintable(prompts.err));
     const nlohmann::json point = prompts.json()["decoding"][0]["points"][1];
     QVERIFY2(point["peak_bytes"] > point["state_bytes"] && point["relative"] > 0 && point["batches"][1]["relative"] > 0,
              point.dump().c_str());
-    const QStringList figure{"-q", "export", "--recipe", "speed", "--bench", program_.path("steps.json"), program_.path("prompts.json")};
+    const QStringList figure{
+        "-q", "export", "--recipe", "speed", "--bench", program_.path("steps.json"), program_.path("new/prompts.json")};
     const auto drawn = program_.run(figure + QStringList{"--out", program_.path("speed.csv")});
     QVERIFY2(drawn.code == 0, qPrintable(drawn.err));
     QFile csv(program_.path("speed.csv"));

@@ -42,8 +42,16 @@ class CorpusCliTest : public QObject {
     QCOMPARE(samples.size(), size_t(1));
     QCOMPARE(samples[0]["text"].get<std::string>(), std::string("gr…"));  // no half character
 
-    QCOMPARE(run({"corpus", "import", "mine", path("web.train.jsonl")}).code, 2);
+    const Result there = run({"corpus", "import", "mine", path("web.train.jsonl")});
+    QVERIFY2(there.code == 2 && there.err.contains("--replace"), qPrintable(there.err));
     QCOMPARE(run({"corpus", "import", "mine", path("web.train.jsonl"), "--replace"}).code, 0);
+  }
+
+  void a_rename_of_no_domain_is_told() {
+    const Result result = run({"corpus", "import", "named", path("web.train.jsonl"), "--rename", "c4=prose", "--rename", "c5=web"});
+    QCOMPARE(result.code, 0);
+    QVERIFY2(result.err.contains("rename \"c5\" to \"web\": no document taken is of that domain") && !result.err.contains("\"c4\""),
+             qPrintable(result.err));
   }
 
   void short_documents_are_told_by_domain() {
@@ -74,7 +82,9 @@ class CorpusCliTest : public QObject {
     row("empty file", {"corpus", "import", "x", path("empty.jsonl")}, 3, "no document");
     row("damaged zstd", {"corpus", "import", "x", path("damaged.jsonl.zst")}, 3, "damaged zstd data");
     row("damaged gzip", {"corpus", "import", "x", path("damaged.jsonl.gz")}, 3, "damaged gzip data");
-    row("missing field", {"corpus", "import", "x", path("web.train.jsonl"), "--domain-field", "set"}, 3, "\"set\"");
+    row("missing field", {"corpus", "import", "x", path("web.train.jsonl"), "--domain-field", "set"}, 3, "\"set\"; it has meta, text");
+    row("missing text", {"corpus", "import", "x", path("web.train.jsonl"), "--text-field", "body"}, 3,
+        "no field \"body\"; it has meta, text");
     row("unknown corpus", {"corpus", "show", "nothing"}, 3, "nothing");
     row("unknown domain", {"corpus", "samples", "task-copy.kilobytes-1", "--domain", "web"}, 3, "length-64");
     row("unknown split", {"corpus", "samples", "task-copy.kilobytes-1", "--split", "dev"}, 2, "dev");

@@ -120,7 +120,30 @@ class EvaluateCliTest : public QObject {
     }
     const auto text = program_.run({"-q", "evaluate", program_.path("run"), "--tokens", "128", "--reading", "stepwise"});
     QVERIFY2(text.out.contains("the price of looking ahead"), qPrintable(text.err + text.out));
-    QCOMPARE(program_.run({"-q", "evaluate", program_.path("run"), "--lengths", "64", "--reading", "stepwise"}).code, 2);
+    QCOMPARE(program_.run({"-q", "evaluate", program_.path("run"), program_.path("run"), "--reading", "stepwise"}).code, 2);
+  }
+
+  /// At each length the targets that one pass has, from prefixes alone: of a causal model the same losses.
+  void token_by_token_at_each_length() {
+    const QStringList call{"-q", "evaluate", program_.path("run"), "--lengths", "32,64", "--tokens", "256", "--reading", "stepwise"};
+    const auto told = program_.run(QStringList{"--json"} + call);
+    QVERIFY2(told.code == 0, qPrintable(told.err));
+    const nlohmann::json answer = told.json();
+    int readings = 0;
+    for (const auto& domain : answer["runs"][0]["domains"])
+      for (const auto& at : domain["lengths"]) {
+        const nlohmann::json& stepwise = at["stepwise"];
+        for (const char* last : {"", "last_"}) {
+          const auto of = [&](const nlohmann::json& object, const char* key) { return object[last + std::string(key)].get<double>(); };
+          QVERIFY2(std::abs(of(stepwise, "loss") - of(at, "loss")) < 1e-4, stepwise.dump().c_str());
+          QVERIFY2(std::abs(of(stepwise, "price_of_looking_ahead") - (of(stepwise, "loss") - of(at, "loss"))) < 1e-9,
+                   stepwise.dump().c_str());
+          ++readings;
+        }
+      }
+    QVERIFY(readings >= 4);
+    const auto text = program_.run(call);
+    QVERIFY2(text.code == 0 && text.out.contains("the price of looking ahead"), qPrintable(text.err + text.out));
   }
 
   void loss_by_position() {
@@ -184,6 +207,46 @@ class EvaluateCliTest : public QObject {
     QVERIFY(one.json()["results"][0]["partial"] == true && one.json()["results"][0]["chance"] == 0.75);  // of the whole file
     QVERIFY(QFile::exists(program_.path("odd/tasks/boolq-step-41.json")));
     QVERIFY(QFile::exists(program_.path("odd/tasks/boolq-step-41-limit-1.json")));
+  }
+
+  /// A task's own file has its rows beside it; --data names others.
+  void a_task_of_ones_own() {
+    program_.write("capitals.jsonl", "{\"country\": \"France\", \"right\": \"Paris\", \"other\": \"Rome\"}\n");
+    program_.write("rows.jsonl",
+                   "{\"country\": \"Spain\", \"right\": \"Madrid\", \"other\": \"Rome\"}\n"
+                   "{\"country\": \"Italy\", \"right\": \"Rome\", \"other\": \"Paris\"}\n");
+    program_.write("capitals.json",
+                   R"({"name": "capitals", "data": "capitals.jsonl", "context": "The capital of {country} is",
+                       "choices": ["{right}", "{other}"], "gold": "0", "metric": "acc"})");
+    program_.train("own");
+    const QStringList call{"evaluate", program_.path("own"), "--task", program_.path("capitals.json")};
+    const auto beside = program_.run(call);
+    QVERIFY2(beside.code == 0 && beside.err.contains("capitals: 100 %, ") && !beside.err.contains("%, ,"), qPrintable(beside.err));
+    const nlohmann::json json = program_.run(QStringList{"-q", "--json"} + call).json();
+    QCOMPARE(json["results"][0]["items"].size(), size_t(1));
+    QCOMPARE(QString::fromStdString(json["results"][0]["made_from"]["data"].get<std::string>()),
+             QFileInfo(program_.path(".")).canonicalFilePath());
+    const auto named = program_.run(QStringList{"-q", "--json"} + call + QStringList{"--data", program_.path("rows.jsonl")}).json();
+    QCOMPARE(named["results"][0]["items"].size(), size_t(2));
+    const auto rows = program_.run({"-q", "evaluate", program_.path("own"), "--task", program_.path("rows.jsonl")});
+    QVERIFY2(rows.code == 2 && is_one_error(rows) && rows.err.contains("rows.jsonl is no task: a task of your own is a JSON file"),
+             qPrintable(rows.err));
+  }
+
+  /// A run that ended early for its accuracy has its end at 100%.
+  void the_end_of_a_run_that_ended_early() {
+    const auto trained =
+        program_.run({"-q", "train", "parity-tiny", "--out", program_.path("parity"), "--set", "training.stop_at_accuracy=0.01"});
+    QVERIFY2(trained.code == 0, qPrintable(trained.err));
+    const nlohmann::json json = program_
+                                    .run({"-q", "--json", "evaluate", program_.path("parity"), "--task", "parity", "--domains", "length-16",
+                                          "--samples", "4", "--checkpoints", "100%"})
+                                    .json();
+    QCOMPARE(json["results"].size(), size_t(1));
+    QVERIFY(json["averages"][0]["step"].get<int>() < 2000);
+    // compared with a run that another task was scored on: of each task the first row, and those with a score
+    const QString scores = program_.run({"-q", "compare", program_.path("own"), program_.path("parity")}).out;
+    QVERIFY2(scores.count("\ncapitals ") == 1 && scores.count("\nparity-length-16 ") == 2, qPrintable(scores));
   }
 
   void refused_tasks_leave_nothing_data() {
@@ -256,7 +319,8 @@ class EvaluateCliTest : public QObject {
     row({"--checkpoint", "0"}, 2, "--checkpoint");
     row({"--split", "train"}, 2, "--split");
     row({"--corpus", "held"}, 3, "corpus \"held\" has no validation text");
-    row({"--corpus", "held", "--domains", "web"}, 3, "corpus \"held\" has no validation text of domain \"web\", only test");
+    row({"--corpus", "held", "--domains", "web"}, 3,
+        "corpus \"held\" has no validation text of domain \"web\", only test: import it with files that hold some");
     row({"--corpus", "none"}, 3, "corpus \"none\" not found");
     row({"--corpus", "../held"}, 2, "a name is made of");
     row({"--domains", "prose,poems"}, 2, "--domains: corpus \"mine\" has no domain \"poems\"");

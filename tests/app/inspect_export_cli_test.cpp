@@ -70,6 +70,7 @@ class InspectExportCliTest : public QObject {
     const auto row = [](const QStringList& arguments) { QTest::newRow(qPrintable(arguments.join(' '))) << arguments; };
     row({"doctor"});
     row({"architectures"});
+    row({"architectures", "--presets"});
     row({"architectures", "top1_chunk"});
     row({"corpus", "list"});
     row({"corpus", "show", "mine"});
@@ -141,6 +142,9 @@ class InspectExportCliTest : public QObject {
     row({"inspect", "plain", "--query", "-3"}, "--query");
     row({"compare", "plain", "--domain", "poems"}, "--domain poems: expected code");
     row({"compare", "plain", "--at-loss", "low"}, "--at-loss");
+    row({"compare", "plain", "--split", "test"},
+        "--split test: no study has evaluated the ends of these runs on it; saccade study evaluate");
+    row({"compare", "plain", "--split", "train"}, "--split");
     row({"export", "histogram", "plain", "--out", "x.csv"}, "histogram");
     row({"export", "loss", "plain", "--out", "x.txt"}, "expected a name that ends in .pdf, .svg, .png, .csv or .json");
     row({"export", "series", "plain", "--out", "x.csv"}, "needs --series; there are ");
@@ -228,6 +232,45 @@ class InspectExportCliTest : public QObject {
     QVERIFY(!QFile::exists(program_.path("none.csv")));
     const auto held_back = program_.run({"-q", "export", "--recipe", "2505.18522-figure-1a", "plain", "--out", "held-back.csv"});
     QVERIFY2(held_back.code == 0 && QFile::exists(program_.path("held-back.csv")), qPrintable(held_back.err));
+  }
+
+  /// A folder gets all formats of a recipe, also one that is not there yet.
+  void a_recipe_goes_into_a_new_folder() {
+    program_.write("recipe.json", R"({"title": "t", "formats": ["csv", "json"], "panels": [{"chart": "trajectory"}]})");
+    const auto result = program_.run({"-q", "export", "--recipe", "recipe.json", "plain", "--out", "paper/figures"});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    QVERIFY(QFile::exists(program_.path("paper/figures/recipe.csv")) && QFile::exists(program_.path("paper/figures/recipe.json")));
+  }
+
+  /// LaTeX includes the picture that stands beside it, by the name that the user gave both.
+  void latex_includes_the_picture_of_its_own_name() {
+    program_.write("recipe.json", R"({"title": "t", "panels": [{"chart": "loss"}]})");
+    const auto result = program_.run({"-q", "export", "--recipe", "recipe.json", "plain", "--out", "losses.tex"});
+    QVERIFY2(result.code == 0, qPrintable(result.err));
+    QFile file(program_.path("losses.tex"));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    const QByteArray latex = file.readAll();
+    QVERIFY2(latex.contains("]{losses}") && latex.contains("\\label{fig:losses}") && !latex.contains("{recipe}"), latex.constData());
+  }
+
+  /// What an option is without being given, and an example of the subcommand itself.
+  void help_has_defaults_and_examples() {
+    const auto help = [&](const QStringList& command) { return program_.run(command + QStringList{"--help"}).out; };
+    for (const char* option : {"--tokens INT:INT in [1 - 16777216]=", "--temperature FLOAT:FLOAT in [0 - 10000]=", "--seed UINT="})
+      QVERIFY2(help({"generate"}).contains(option), qPrintable(help({"generate"})));
+    QVERIFY2(help({"inspect"}).contains("--top INT:NONNEGATIVE=12"), qPrintable(help({"inspect"})));
+    QVERIFY2(help({"bench"}).contains("--repeats INT:INT in [1 - 1000]=5"), qPrintable(help({"bench"})));
+    for (const char* command : {"list", "add", "seeds", "pause", "go-on", "move", "remove", "put-back"})
+      QVERIFY2(help({"queue", command}).contains(QString("Example: saccade queue ") + command), command);
+    QVERIFY(help({"study", "status"}).contains("NAME-OR-FOLDER") && help({"study", "plan"}).contains("NAME-OR-FILE"));
+  }
+
+  void presets_are_listed() {
+    const auto names = program_.run({"architectures", "--presets"});
+    QVERIFY2(names.out.contains("transformer-pp-tiny") && names.out.contains("llama with 3 gated_deltanet, 1 attention"),
+             qPrintable(names.out));
+    const auto none = program_.run({"-q", "train", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "--out", "never"});
+    QVERIFY2(none.code == 2 && is_one_error(none) && none.err.contains("saccade architectures --presets"), qPrintable(none.err));
   }
 
   void ends_of_the_axes() {

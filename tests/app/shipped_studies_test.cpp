@@ -47,7 +47,7 @@ class ShippedStudiesTest : public QObject {
 
   /// A study's report, after all its runs, on the text above where it does not make its own; `unseen`: with a domain that is not trained on
   /// also where the study has none.
-  Json reported(const std::string& name, bool unseen = false) const {
+  void run_to_report(const std::string& name, Json& report, bool unseen = false) const {
     const QString folder = program_.path(name.c_str());
     QStringList start{"-q", "study", "start", name.c_str(), "--out", folder};
     const Study study = load_study(find_study(name));
@@ -61,22 +61,19 @@ class ShippedStudiesTest : public QObject {
               << R"(data.ood=["code"])";
     }
     const auto started = program_.run(start);
-    if (started.code != 0) qFatal("%s: %s", name.c_str(), qPrintable(started.err));
+    QVERIFY2(started.code == 0, qPrintable(started.err));
     Json now;
     const auto complete = [&] {
       now = program_.run({"--json", "study", "status", folder}).json();
       return now["complete"] == true || !now["blocked"].get<std::string>().empty();
     };
-    if (!QTest::qWaitFor(complete, 6 * 3600 * 1000) || now["blocked"] != "") qFatal("%s: %s", name.c_str(), now.dump().c_str());
-    for (const Json& cell : now["cells"])
-      if (cell["tuning"]["tried"].size() < 3) qFatal("%s: %s", name.c_str(), cell.dump().c_str());
+    QVERIFY2(QTest::qWaitFor(complete, 6 * 3600 * 1000) && now["blocked"] == "", now.dump().c_str());
+    for (const Json& cell : now["cells"]) QVERIFY2(cell["tuning"]["tried"].size() >= 3, cell.dump().c_str());
     const auto result = program_.run({"--json", "study", "report", folder});
-    if (result.code != 0) qFatal("%s: %s", name.c_str(), qPrintable(result.err));
-    const Json report = result.json();
-    for (const Json& table : report["tables"])
-      if (table["rows"].empty()) qFatal("%s: no rows of %s", name.c_str(), table["id"].dump().c_str());
+    QVERIFY2(result.code == 0, qPrintable(result.err.right(800)));  // QTest cuts long messages, and the reason stands last
+    report = result.json();
+    for (const Json& table : report["tables"]) QVERIFY2(!table["rows"].empty(), table["id"].dump().c_str());
     qInfo("%s", qPrintable(program_.run({"-q", "study", "report", folder}).out));
-    return report;
   }
 
  private Q_SLOTS:
@@ -182,8 +179,8 @@ class ShippedStudiesTest : public QObject {
     QCOMPARE(widths, (std::set<int64_t>{64, 128, 256, 512}));
   }
 
-  /// As the models of arXiv:2312.04927: layers are mixers without an MLP. Attention has its four matrices and a norm in each of two layers, beside
-  /// the embedding and the last norm.
+  /// As the models of arXiv:2312.04927: layers are mixers without an MLP. Attention has its four matrices and a norm in each of two layers,
+  /// beside the embedding and the last norm.
   void recallHasNoMlp() {
     int attention = 0;
     for (const WantedRun& wanted : view_of("2312.04927-figure-2-10m").wanted) {
@@ -244,7 +241,9 @@ class ShippedStudiesTest : public QObject {
       if (const double flops = flops_of(name); flops < least) least = flops, smallest = name;
     }
     qInfo("%s: %.2g FLOPs", smallest.c_str(), least);
-    const Json report = reported(smallest, true);
+    Json report;
+    run_to_report(smallest, report, true);
+    if (QTest::currentTestFailed()) return;
     for (const Json& row : report["tables"][0]["rows"]) {
       QCOMPARE(row[1]["text"], "2");  // seeds
       const std::string source = row[6]["sources"][0];
@@ -271,7 +270,9 @@ class ShippedStudiesTest : public QObject {
   void everyTinyStudyRunsToItsReport() {
     if (!qEnvironmentVariableIsSet("SACCADE_SLOW")) QSKIP("SACCADE_SLOW is not set; make slow");
     QFETCH(QString, name);
-    const Json report = reported(name.toStdString());
+    Json report;
+    run_to_report(name.toStdString(), report);
+    if (QTest::currentTestFailed()) return;
     const StudyView view = view_study(load_study(find_study(name.toStdString())), {});
     QCOMPARE(report["tables"][0]["rows"].size(), view.cells.size());
     for (const Json& row : report["tables"][0]["rows"])

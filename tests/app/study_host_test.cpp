@@ -1,5 +1,6 @@
 // saccade study evaluate and report, here and of a study on a host, whose checkpoints stay there.
 #include <algorithm>
+#include <map>
 
 #include "analysis/remote/mirror.h"
 #include "analysis/runs/run_info.h"
@@ -24,6 +25,10 @@ class StudyHostTest : public QObject {
     for (const auto& entry : fs::directory_iterator(folder, none)) names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
     return names;
+  }
+  static std::string bytes(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
   }
   fs::path at(const QString& name) const { return program_.path(name).toStdString(); }
 
@@ -105,10 +110,6 @@ class StudyHostTest : public QObject {
     std::ofstream(here / kEvaluations / name) << R"({"step": 1})";
     const auto report = program_.run({"-q", "--json", "study", "report", program_.path("runs/server/widths")});
     QVERIFY2(report.code == 0, qPrintable(report.err));
-    const auto bytes = [](const fs::path& file) {
-      std::ifstream in(file, std::ios::binary);
-      return std::string(std::istreambuf_iterator<char>(in), {});
-    };
     QCOMPARE(bytes(here / kEvaluations / name), bytes(there / kEvaluations / name));
   }
 
@@ -135,6 +136,49 @@ class StudyHostTest : public QObject {
     QVERIFY2(report.json().at("remarks").dump().find("of no more text") == std::string::npos, report.json().at("remarks").dump().c_str());
     const auto refused = program_.run({"-q", "study", "evaluate", program_.path("plain"), "--split", "test"});
     QVERIFY2(is_one_error(refused) && refused.code == 2 && refused.err.contains("asks for no \"evaluations\""), qPrintable(refused.err));
+  }
+
+  /// Scores on tasks are made there, side by side where that is asked for, and come here with the report; then no host is needed.
+  void a_host_scores_tasks() {
+    Json study = Json::parse(std::ifstream(at("widths.json")));
+    study.erase("branches"), study["seeds"] = {1};
+    study["tasks"] = Json::parse(R"([{"task": "passkey", "lengths": [267], "limit": 5}, {"task": "s-niah-1", "lengths": [768], "limit": 5},
+                                  {"task": "s-niah-1", "lengths": [300], "limit": 5}])");
+    program_.write("scored.json", QByteArray::fromStdString(study.dump()));
+    const QString there = host_->there("runs/scored"), here = program_.path("runs/server/scored");
+    const auto started = program_.run({"-q", "study", "start", program_.path("scored.json"), "--out", there, "--wait"});
+    QVERIFY2(started.code == 0, qPrintable(started.err));
+    QCOMPARE(program_.run({"-q", "host", "sync", "server"}).code, 0);
+    const auto report = program_.run({"-q", "--json", "study", "report", here, "--jobs", "2"});
+    QVERIFY2(report.code == 0, qPrintable(report.err));
+    Json scores;
+    const Json told = report.json();
+    for (const Json& table : told.at("tables"))
+      if (table.at("id") == "scores") scores = table.at("rows");
+    const std::string remarks = told.at("remarks").dump();  // why the shortest could not be made is known there
+    QVERIFY2(remarks.find("On the host server: Not scored on s-niah-1-300: ") != std::string::npos, remarks.c_str());
+    QVERIFY2(remarks.find("has no room beside question and answer") != std::string::npos, remarks.c_str());
+    QVERIFY2(remarks.find("checkpoints/") == std::string::npos, remarks.c_str());
+    QVERIFY2(scores.size() == 6, told.at("remarks").dump().c_str());  // two widths on two tasks, and the average
+    for (const char* run : {"width-8_seed-1", "width-16_seed-1"}) {
+      const fs::path mirrored = fs::path(here.toStdString()) / "runs" / run, original = fs::path(there.toStdString()) / "runs" / run;
+      QCOMPARE(files_of(mirrored / "tasks").size(), size_t{2});
+      for (const std::string& name : files_of(original / "tasks"))
+        QCOMPARE(bytes(mirrored / "tasks" / name), bytes(original / "tasks" / name));
+      QVERIFY(files_of(mirrored / kCheckpoints).empty());
+    }
+    const auto times = [&] {
+      std::map<std::string, fs::file_time_type> written;
+      for (const std::string& name : files_of(fs::path(there.toStdString()) / "runs/width-8_seed-1/tasks"))
+        written[name] = fs::last_write_time(fs::path(there.toStdString()) / "runs/width-8_seed-1/tasks" / name);
+      return written;
+    };
+    const auto before = times();
+    const auto again = program_.run({"-q", "--json", "study", "report", here});
+    QVERIFY2(again.code == 0 && times() == before, qPrintable(again.err));
+    QCOMPARE(again.json().at("tables"), told.at("tables"));
+    const auto wrong = program_.run({"study", "evaluate", here, "--devices", "gpu"});
+    QVERIFY2(is_one_error(wrong) && wrong.err.contains("expected all, or a list of cuda:N"), qPrintable(wrong.err));
   }
 };
 

@@ -1,6 +1,7 @@
 // What reports of studies say of what they cannot compare, evaluate or tell, through the real program.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 
 #include "analysis/figures/recipe.h"
@@ -134,6 +135,40 @@ class StudyReportTest : public QObject {
     QCOMPARE(said("steep"), std::string::npos);
   }
 
+  /// A byte that changes in a journal after a report has read it: in the run that is shown also where the file's time does not tell, in
+  /// the other one of the search where it does.
+  void aHoleInAJournalIsTold() {
+    const auto told = [&] {
+      std::map<std::string, std::string> runs;
+      const Json report = program_.run({"-q", "--json", "study", "report", program_.path("flat")}).json();
+      for (const Json& remark : report.at("remarks"))
+        if (const std::string text = remark; text.find(": of the journal, ") != std::string::npos)
+          runs[text.substr(0, text.find(':'))] = text;
+      return runs;
+    };
+    QCOMPARE(told().size(), size_t{0});
+    std::vector<fs::path> journals;
+    for (const auto& entry : fs::directory_iterator(folder("flat") / "runs")) journals.push_back(entry.path() / "journal.jsonl");
+    QCOMPARE(journals.size(), size_t{2});
+    for (const fs::path& journal : journals) {
+      const auto written = fs::last_write_time(journal);
+      const std::string lines = read_text(journal);
+      const size_t middle = lines.find('\n', lines.size() / 2) + 20;  // within a record
+      std::fstream file(journal, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(middle));
+      const char flipped = static_cast<char>(file.get() ^ 1);
+      file.seekp(static_cast<std::streamoff>(middle));
+      file.put(flipped);
+      file.close();
+      fs::last_write_time(journal, written);
+    }
+    const std::map<std::string, std::string> shown = told();
+    QCOMPARE(shown.size(), size_t{1});
+    QVERIFY2(shown.begin()->second.find("1 record behind step") != std::string::npos, shown.begin()->second.c_str());
+    for (const fs::path& journal : journals) fs::last_write_time(journal, fs::file_time_type::clock::now());
+    QCOMPARE(told().size(), size_t{2});
+  }
+
   /// A causal model beside one that looks ahead: the report says so.
   void reportsWarnOfLookAhead() {
     const Json file{{"question", "Does looking ahead pay?"},
@@ -206,12 +241,39 @@ class StudyReportTest : public QObject {
     QVERIFY2(own.at("remarks").dump().find("are compared within each of sequence-length-32, sequence-length-64 alone") != std::string::npos,
              own.at("remarks").dump().c_str());
     const Json one = report({"--length", "32"});
+    const std::string text_of_ends = table_of(one, "end").at("notes").dump();  // a domain may hold fewer
+    QVERIFY2(text_of_ends.find("split, up to 512 tokens of every domain") != std::string::npos, text_of_ends.c_str());
     const Json difference = table_of(one, "differences").at("rows").at(0);
     QCOMPARE(difference.at(1).at("text"), Json("in-domain"));
     QCOMPARE(difference.at(2).at("value"), Json(2));  // pairs
     error_is_of_the_mean_over_seeds(difference.at(6).at("value"));
     branches_are_counted(table_of(one, "cost").at("rows").at(0).at(3).at("value"));
     QCOMPARE(program_.run({"study", "report", program_.path("length"), "--length", "4096"}).code, 2);
+  }
+
+  /// What is kept of an evaluation, and is damaged, is made anew where the checkpoint is there; else the report says both.
+  void aDamagedEvaluationIsMadeAnew() {
+    const QString name = "length/evaluations/sequence-length-32_seed-1.validation.512.length-32.json";
+    const fs::path file = folder(name), checkpoints = folder("length") / "runs" / "sequence-length-32_seed-1" / "checkpoints";
+    const std::string whole = read_text(file);
+    const auto report = [&](const QStringList& more) {
+      return program_.run(QStringList{"-q", "--json", "study", "report", program_.path("length"), "--length", "32"} + more);
+    };
+    for (const QStringList& how : {QStringList{}, {"--devices", "cpu", "--jobs", "2"}}) {
+      program_.damage(name);
+      const auto made = report(how);
+      QVERIFY2(made.code == 0, qPrintable(made.err));
+      const std::string remarks = made.json()["remarks"].dump();
+      QVERIFY2(remarks.find("validation.512.length-32.json was damaged, and has been made anew") != std::string::npos, remarks.c_str());
+      QVERIFY2(remarks.find("Left out") == std::string::npos, remarks.c_str());
+      QCOMPARE(Json::parse(read_text(file)).at("domains"), Json::parse(whole).at("domains"));
+    }
+    QCOMPARE(report({}).json()["remarks"].dump().find("was damaged"), std::string::npos);
+    program_.damage(name);
+    fs::rename(checkpoints, checkpoints.string() + ".kept");
+    const std::string remarks = report({}).json()["remarks"].dump();
+    fs::rename(checkpoints.string() + ".kept", checkpoints);
+    QVERIFY2(remarks.find("Left out") != std::string::npos && remarks.find("it is not made anew: ") != std::string::npos, remarks.c_str());
   }
 
   /// The same text in other tokens: nats per token do not compare, bits per byte of the text do.
@@ -268,11 +330,16 @@ class StudyReportTest : public QObject {
       QVERIFY2(csv.find(std::to_string(run.find("train/loss")->value.back()).substr(0, 6)) != std::string::npos, csv.c_str());
       for (const char* made : {"2505.18522-figure-3d.svg", "2505.18522-figure-3d.csv"})
         QVERIFY2(fs::file_size(folder(name) / "report" / made) > 100, made);
+      const std::string of_recipe = read_text(folder(name) / "report" / "2505.18522-figure-3d.csv");  // shows the same losses as the tables
+      QVERIFY2(of_recipe.find("\"training loss, smoothed (nats)\"") != std::string::npos, of_recipe.c_str());
       QVERIFY2(remarks.find("The figure 2506.11305-figure-1 is not drawn: no run has recorded what panel 1") != std::string::npos,
                remarks.c_str());
       QVERIFY(!fs::exists(folder(name) / "report" / "2506.11305-figure-1.csv"));
       QVERIFY(read_text(folder(name) / "report" / "report.html").find("<h2>" + title_of("2505.18522-figure-3d")) != std::string::npos);
     }
+    program_.run({"-q", "study", "report", program_.path("train-axis"), "--split", "test", "--tokens", "512"});
+    const std::string tested = read_text(folder("train-axis") / "report" / "2505.18522-figure-3d.csv");
+    QVERIFY2(tested.find("\"OOD loss, test split (nats)\"") != std::string::npos, tested.c_str());
     file["report"]["pretraining"] = "weighted", file["report"].erase("window");
     write_study("middle-axis.json", file);
     QVERIFY(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -96,10 +97,12 @@ def locks(program):
 
 
 def ends_in_time(checks, name, process, begun, limit=2.0, codes=(130,)):
-    if not wait_for(lambda: begun() or process.poll() is not None):  # what is done before it was seen to begin is judged by its exit
+    # What is done before it was seen to begin is judged by its exit. A busy disk can hold a new run's files back for many seconds.
+    if not wait_for(lambda: begun() or process.poll() is not None, seconds=120):
+        where = waits_in(process.pid)
         process.kill()
         out, err = process.communicate()
-        checks.that(False, f"{name} does not begin: {err.decode(errors='replace')}")
+        checks.that(False, f"{name} does not begin, {where}: {err.decode(errors='replace')}")
         return
     told = time.monotonic()
     process.terminate()
@@ -153,6 +156,18 @@ def signals(program, size):
     ends_in_time(checks, "gathering local text", process, busy(process, 0.1), codes=(130, -signal.SIGTERM))
     checks.figures.title += f" (at most {checks.slowest:.2f} s until the end)"
     return checks.figures.ended()
+
+
+def waits_in(pid):
+    """What the kernel says of every thread: its state and the call that it waits in."""
+    told = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            state = (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            told.append(f"{state} {(task / 'wchan').read_text() or '-'}")
+        except OSError:
+            pass
+    return ", ".join(told)
 
 
 def cpu_seconds(pid):

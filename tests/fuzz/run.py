@@ -43,6 +43,7 @@ def main():
     parser.add_argument("--longest", type=int, default=10, help="seconds that one input may take")
     parser.add_argument("--seed", type=int, default=0, help="of the changes; 0: another one each time")
     parser.add_argument("--targets", help="some of them, with commas between")
+    parser.add_argument("--first", type=int, default=0, help="number of the target to begin with, beyond the last one going round")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--finds", type=pathlib.Path, default=pathlib.Path("fuzz-finds"), help="folder for what they find")
     options = parser.parse_args()
@@ -52,7 +53,8 @@ def main():
         known, names = names, options.targets.split(",")
         if unknown := set(names).difference(known):
             parser.error(f"no targets: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    good = bool(names)
+    good, first = bool(names), options.first % max(1, len(names))
+    names = names[first:] + names[:first]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for said, nothing in pool.map(lambda name: fuzz(name, options), names):
             print(said, flush=True)

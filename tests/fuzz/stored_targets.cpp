@@ -2,6 +2,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <string>
 
 #include "analysis/runs/journal.h"
 #include "analysis/runs/kept_choices.h"
@@ -126,7 +128,7 @@ void study_index(std::string_view bytes) {
   std::string index(bytes);
   if (const size_t at = index.find("STAMP"); at != std::string::npos) index.replace(at, 5, stamp);
   written("indexed/index.json", index);
-  std::vector<std::string> problems;
+  std::map<std::string, std::string> problems;
   const std::vector<RunSummary> runs = run_summaries(fuzz_folder() / "indexed", &problems);
   require(runs.size() == 1 && problems.empty() && runs[0].name == "first", "a run is not read since an index is odd");
 }

@@ -297,7 +297,11 @@ class EvaluationTest : public QObject {
       }
       return QString();
     };
-    QCOMPARE(message("seen", Split::test), QString("corpus \"splits\" has no test text of domain \"seen\", only train"));
+    QCOMPARE(
+        message("seen", Split::test),
+        QString(
+            "corpus \"splits\" has no test text of domain \"seen\", only train: import it with files that hold some, with more documents, "
+            "or with --ignore-file-splits"));
     QVERIFY(message("nowhere", Split::test).contains("has no domain \"nowhere\""));
   }
 };

@@ -260,6 +260,22 @@ class TrainerTest : public QObject {
       QVERIFY(trainer.evaluate(task_batch("mqar", domain, {Split::validation, 0, 8})).accuracy >= 0);
     QCOMPARE(trainer.arena().peak_extent(), plan.peak_bytes);
   }
+  /// Pieces that hold the end of one batch and the start of the next tell each what it would hear alone, right answers too.
+  void batches_of_answers_are_evaluated_as_each_alone() {
+    Trainer trainer(on_a_task(), 512, examples(on_a_task()));
+    for (int i = 0; i < 2; ++i) trainer.step();
+    const std::string domain = on_a_task().data.train.front();
+    const std::vector<FrozenBatch> batches{task_batch("mqar", domain, {Split::validation, 0, 3}),
+                                           task_batch("mqar", domain, {Split::test, 0, 6})};
+    const std::vector<Evaluation> together = trainer.evaluate(batches);
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const Evaluation alone = trainer.evaluate(batches[i]);
+      QVERIFY(together[i].right == alone.right && together[i].by_sequence == alone.by_sequence);
+      QCOMPARE(together[i].accuracy, alone.accuracy);
+      QCOMPARE(together[i].right.size(), batches[i].targets.size());
+    }
+    QVERIFY(together[0].loss != together[1].loss);
+  }
   /// A batch with more targets than its task can ask for is refused, in training and in evaluation.
   void more_targets_than_a_task_has_are_refused() {
     const RunConfig config = on_a_task();
@@ -324,16 +340,20 @@ class TrainerTest : public QObject {
 
   void several_batches_are_evaluated_as_each_alone() {
     const auto t = trainer(small_run(plain(), {}, "f64"));
-    std::vector<FrozenBatch> batches{frozen(9, 24, corpus_.vocabulary()), frozen(2, 12, corpus_.vocabulary())};
-    std::reverse(batches[1].tokens.begin(), batches[1].tokens.end());
+    // Of 24 tokens pieces of four sequences, which go on from the first batch into the second and third.
+    std::vector<FrozenBatch> batches{frozen(9, 24, corpus_.vocabulary()), frozen(1, 24, corpus_.vocabulary()),
+                                     frozen(6, 24, corpus_.vocabulary()), frozen(2, 12, corpus_.vocabulary())};
+    for (size_t i = 1; i < batches.size(); ++i)  // of other tokens each
+      std::rotate(batches[i].tokens.begin(), batches[i].tokens.begin() + static_cast<ptrdiff_t>(i), batches[i].tokens.end());
     const std::vector<Evaluation> together = t->evaluate(batches);
-    QCOMPARE(together.size(), size_t{2});
+    QCOMPARE(together.size(), batches.size());
     for (size_t i = 0; i < batches.size(); ++i) {
       const Evaluation alone = t->evaluate(batches[i]);
+      QCOMPARE(alone.by_sequence.size(), static_cast<size_t>(batches[i].sequences));
       QCOMPARE(together[i].loss, alone.loss);
       QVERIFY(together[i].by_position == alone.by_position && together[i].by_sequence == alone.by_sequence);
     }
-    QVERIFY(together[0].loss != together[1].loss);
+    for (size_t i = 1; i < batches.size(); ++i) QVERIFY(together[i].loss != together[i - 1].loss);
     batches[1].targets[0] = static_cast<int32_t>(corpus_.vocabulary());
     QVERIFY_THROWS_EXCEPTION(DataError, t->evaluate(batches));
   }

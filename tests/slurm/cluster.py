@@ -112,6 +112,33 @@ class Cluster:
         lines = self.ask("squeue", "--noheader", "--array", "--states=all", "--format=%i|%A|%T|%j").splitlines()
         return [tuple(line.split("|")) for line in lines]
 
+    def care(self):
+        """What the staff of a site does when Slurm itself is at a loss, since it waits for them without end: starts a slurmd that has ended by
+        itself, resumes a node that was drained after a failure ("batch job complete failure", "Duplicate jobid"), releases a job that was put
+        back too often. Returns what it did, in words."""
+        done = []
+        for node, slurmd in self.nodes.items():
+            if slurmd.poll() is not None:
+                self.processes.remove(slurmd)
+                self.start_node(node)
+                done.append(f"slurmd of n{node + 1} started again (exit code {slurmd.returncode})")
+        for line in self.ask("sinfo", "--Node", "--noheader", "--format=%N|%T|%E", check=False).splitlines():
+            name, state, reason = line.split("|", 2)
+            if "drain" in state:
+                self.ask("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
+                done.append(f"{name} resumed ({state}: {reason})")
+        for line in self.ask("squeue", "--array", "--noheader", "--states=all", "--format=%i|%T|%r", check=False).splitlines():
+            job, state, reason = line.split("|", 2)
+            if "held" in reason.lower() or "hold" in reason.lower() or state in ("REQUEUE_HOLD", "SPECIAL_EXIT"):
+                self.ask("scontrol", "release", job, check=False)
+                done.append(f"job {job} released ({state}: {reason})")
+        return done
+
+    def state(self):
+        """What a person would look at: jobs with the reason why they wait, nodes with the reason why they are down, and the daemons' last words."""
+        asked = (("squeue", "--array", "--states=all", "--format=%i %T %r %N %M"), ("sinfo", "--Node", "--format=%N %T %E"))
+        return "\n".join([*(self.ask(*command, check=False) for command in asked), self.logs()])
+
     def end(self):
         """Jobs first, then the daemons that this started."""
         try:

@@ -24,7 +24,7 @@ import server as ssh  # noqa: E402
 from program import tiny_config, write_corpus  # noqa: E402
 from ssh_test import Laptop, until  # noqa: E402
 
-PATIENCE = 600  # seconds for any one part
+PATIENCE = 600  # seconds for any one part; of the array, in which no run goes on
 
 
 class Site:
@@ -189,15 +189,20 @@ def array_survives(site, options, run_state):
     doubled_job_leaves(site, home, started["job"], disturber)
     disturber.freeze(2, options.frozen)
     disturber.freeze(1, 120)  # until its job is ended
-    done = False
+    done, steps, moved = False, 0, time.monotonic()
     while not done:
-        assert time.monotonic() - begin < PATIENCE, f"not complete: {view}\n{site.said('widths-on-slurm')}"
+        assert time.monotonic() - moved < PATIENCE, f"no run goes on: {view}\n{site.said('widths-on-slurm')}\n{site.cluster.state()}"
         for _ in range(5):
             time.sleep(0.2)
             disturber.thaw()
             if sum(disturber.counts.values()) < options.disturbances:
                 disturber.step()
+        for what in site.cluster.care():
+            print(f"    at {time.monotonic() - begin:.0f} s: {what}")
+            disturber.count("taken care of by the site")
         done, view = ended(site, "widths-on-slurm")
+        if (reached := sum(run.get("step") or 0 for run in view["runs"])) > steps:  # a machine that is shared may take its time
+            steps, moved = reached, time.monotonic()
         if view["blocked"]:  # runs that failed would be told here
             raise AssertionError(f"{view['blocked']}: {view['runs']}")
         if not done and not any(job[2] in ("PENDING", "RUNNING", "COMPLETING") for job in site.cluster.jobs()):
@@ -234,6 +239,7 @@ def doubled_job_leaves(site, home, job, disturber):
                                   env=site.environment, stdout=subprocess.DEVNULL)
         while double.poll() is None:
             time.sleep(0.3)
+            disturber.thaw()  # also starts the slurmd again that was killed, maybe that of the node that this job is on
             disturber.step()
         assert double.returncode == 5 and "another process trains it" in out.read_text(), f"{double.returncode} {out.read_text()}"
     finally:

@@ -1,6 +1,7 @@
 #include <QAbstractButton>
 #include <QAbstractItemModelTester>
 #include <QAbstractItemView>
+#include <QAbstractSpinBox>
 #include <QAccessible>
 #include <QAction>
 #include <QApplication>
@@ -167,6 +168,36 @@ class AllPagesTest : public QObject {
         faults << QStringLiteral("%1, then %2").arg(describe(order[i - 1]), describe(order[i]));
     }
     QVERIFY2(faults.isEmpty(), qPrintable(faults.join(QLatin1Char('\n'))));
+  }
+
+  /// A wheel that scrolls a page changes nothing of what it passes over, and gives it no focus either.
+  void wheels_change_nothing_data() { each_page_data(); }
+  void wheels_change_nothing() {
+    QFETCH(QString, page);
+    window_->showPage(page);
+    QTest::qWait(100);
+    QWidget* seen = page_seen();
+    QVERIFY(seen);
+    const auto choices = seen->findChildren<QComboBox*>();
+    const auto numbers = seen->findChildren<QAbstractSpinBox*>();
+    QList<QWidget*> fields(choices.begin(), choices.end());
+    for (QAbstractSpinBox* box : numbers) fields << box;
+    if (page == QStringLiteral("configure")) QVERIFY(fields.size() > 4);
+    const auto value = [](QWidget* field) {
+      const auto* choice = qobject_cast<QComboBox*>(field);
+      return choice ? QString::number(choice->currentIndex()) : qobject_cast<QAbstractSpinBox*>(field)->text();
+    };
+    for (QWidget* field : fields) {
+      QVERIFY2(field->focusPolicy() != Qt::WheelFocus, qPrintable(describe(field)));
+      field->clearFocus();
+      const QString before = value(field);
+      for (const int turn : {-120, 120}) {  // one of both would go on where a choice stands at its end
+        QWheelEvent wheel(QPointF(4, 4), field->mapToGlobal(QPointF(4, 4)), {}, {0, turn}, Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase,
+                          false);
+        QCoreApplication::sendEvent(field, &wheel);
+        QVERIFY2(value(field) == before, qPrintable(describe(field)));
+      }
+    }
   }
 
   /// Tab comes to every control that is seen on a page and takes the focus, each with a name.

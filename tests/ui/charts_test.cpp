@@ -152,6 +152,9 @@ class ChartsTest : public QObject {
     QCOMPARE(labels({1e6, 1e8, true, false}, 8), (QStringList{"1 M", "2 M", "5 M", "10 M", "20 M", "50 M", "100 M"}));
     QCOMPARE(labels({-1, 1, false, false}, 2), (QStringList{"−1", "0", "1"}));
     QVERIFY(ticks_for({1, 1, false, false}, 5).positions.empty());
+    for (const auto& [low, high] : {std::pair(0.2568, 0.2992), std::pair(0.51, 0.99), std::pair(1001.0, 1003.9), std::pair(-0.9, -0.1)})
+      for (const int most : {2, 3})  // in the smallest charts, too, two numbers tell the scale
+        QVERIFY2(ticks_for({low, high, false, false}, most).labels.size() >= 2, qPrintable(QString::number(low)));
     QVERIFY(ticks_for({kNan, 1, false, false}, 5).positions.empty());
   }
 
@@ -515,6 +518,76 @@ class ChartsTest : public QObject {
     QCOMPARE(scene.labels(Qt::Horizontal), (QStringList{"1", "2", "3"}));
   }
 
+  /// Names of one kind that do not fit lose what all have, which the title says; numbers tell nothing.
+  void names_of_an_axis_lose_what_all_have() {
+    const std::vector<std::string> names{"mqar-length-32-pairs-4-vocabulary-64 (part)", "mqar-length-32-pairs-8-vocabulary-64 (part)",
+                                         "mqar-length-64-pairs-8-vocabulary-64 (part)"};
+    Figure figure{.id = "f", .title = "f", .x = {}, .y = {"share right"}};
+    figure.x.names = names, figure.x.range = {{0.5, 3.5}};
+    figure.curves.push_back({"c", {1, 2, 3}, {0.1, 0.2, 0.3}, {}});
+    ChartScene scene(figure, FigureStyle::forExport(), 1);
+    scene.layout({400, 300}, {});
+    QCOMPARE(scene.labels(Qt::Horizontal), (QStringList{"32-pairs-4", "32-pairs-8", "64-pairs-8"}));
+    scene.layout({1200, 300}, {});
+    QCOMPARE(scene.labels(Qt::Horizontal).at(0), QString::fromStdString(names[0]));
+    QCOMPARE(what_differs(names).common, std::string("mqar-length-…-vocabulary-64 (part)"));
+    QCOMPARE(what_differs({"a-1", "a"}).common, std::string());
+    QCOMPARE(what_differs({"copy", "sort"}).names, (std::vector<std::string>{"copy", "sort"}));
+    QCOMPARE(what_differs({"a-1"}).names, (std::vector<std::string>{"a-1"}));
+    QCOMPARE(what_differs({"1-1", "1-1-1"}).names, (std::vector<std::string>{"1-1", "1-1-1"}));
+  }
+
+  /// Names of several kinds that do not fit stand in several lines, before there are numbers alone.
+  void names_of_an_axis_stand_in_lines() {
+    Figure figure{.id = "f", .title = "f", .x = {}, .y = {"share right"}};
+    figure.x.names = {"mqar-length-32-pairs-8-vocabulary-64", "mqar-length-60-pairs-8-vocabulary-64", "passkey-267"};
+    figure.x.range = {{0.5, 3.5}};
+    figure.curves.push_back({"c", {1, 2, 3}, {0.1, 0.2, 0.3}, {}});
+    ChartScene scene(figure, FigureStyle::forExport(), 1);
+    scene.layout({420, 300}, {});
+    const QFontMetricsF metrics(scene.font());
+    for (qsizetype i = 0; i < 3; ++i) {
+      const QString label = scene.labels(Qt::Horizontal).at(i);
+      QCOMPARE(QString(label).remove(QStringLiteral("<br>")), QString::fromStdString(figure.x.names[static_cast<size_t>(i)]));
+      for (const QString& line : label.split(QStringLiteral("<br>"))) QVERIFY(metrics.horizontalAdvance(line) < 120);
+    }
+    QCOMPARE(scene.labels(Qt::Horizontal).at(2), QStringLiteral("passkey-267"));
+    QVERIFY(scene.labels(Qt::Horizontal).at(0).contains(QStringLiteral("<br>")));
+    scene.layout({130, 300}, {});
+    QCOMPARE(scene.labels(Qt::Horizontal), (QStringList{"1", "2", "3"}));
+    figure.x.names = {"loss < 3", "loss > 3", "passkey"};  // labels are HTML
+    ChartScene marked(figure, FigureStyle::forExport(), 1);
+    marked.layout({420, 300}, {});
+    QCOMPARE(marked.labels(Qt::Horizontal), (QStringList{"loss &lt; 3", "loss &gt; 3", "passkey"}));
+    QCOMPARE(lines_of_name("a b", metrics, 1000), QStringList{"a b"});
+    QCOMPARE(lines_of_name("a b", metrics, metrics.horizontalAdvance("b")), (QStringList{"a ", "b"}));
+    QCOMPARE(lines_of_name("a b c d", metrics, metrics.horizontalAdvance("b")), QStringList());
+  }
+
+  /// On a logarithmic axis of less than a decade labels come ever closer: none stands on another.
+  void labels_do_not_touch() {
+    Figure figure{.id = "f", .title = "f", .x = {"training FLOPs", true, false, {}}, .y = {"loss"}};
+    figure.curves.push_back({"c", {1.05e11, 5.3e11}, {1, 2}, {}});
+    FigureStyle style = FigureStyle::forExport();
+    style.font_points = 11;
+    for (double width = 150; width < 420; width += 3) {
+      ChartScene scene(figure, style, 1);
+      scene.layout({width, 160});
+      const QFontMetricsF metrics(scene.font());
+      const AxisScale& x = scene.plane().x;
+      const QStringList labels = scene.labels(Qt::Horizontal);
+      QVERIFY(!labels.isEmpty());
+      double taken = -1e9;
+      for (const QString& label : labels) {
+        const double value = label.section(QRegularExpression("[^0-9.]"), 0, 0).toDouble() * 1e9;
+        const double place = std::log(value / x.low) / std::log(x.high / x.low) * scene.plane().area.width();
+        const double half = metrics.horizontalAdvance(label) / 2;
+        QVERIFY2(place - half > taken, qPrintable(labels.join(", ") + QString(" in %1").arg(width)));
+        taken = place + half;
+      }
+    }
+  }
+
   /// What a title loses first is the name of the architecture, which its colour tells too.
   void titles_keep_what_differs() {
     const QFontMetricsF metrics(QApplication::font());
@@ -526,6 +599,13 @@ class ChartsTest : public QObject {
         qPrintable(fitted("Top-1 C…, width 80, heads 4")));
     QCOMPARE(fitted("… width 80, heads 4"), QString("… width 80, heads 4"));
     QVERIFY(fitted("… width 80").startsWith("…"));
+    const QString rates("Avey, learning rate 0.003, expansion 4");  // values stay, settings lose their ends
+    const QString values = fittingTitle(rates, metrics, metrics.horizontalAdvance("… lea… 0.003, exp… 4") + 1);
+    QVERIFY2(values.startsWith("… lea") && values.contains("… 0.003, exp") && values.endsWith("… 4"), qPrintable(values));
+    const QString name("attention, learning_rate 0.003");  // what a person called a run: no colour tells any of it
+    const auto in_column = [&](const QString& wide) { return fittingTitle(name, metrics, metrics.horizontalAdvance(wide) + 1); };
+    QCOMPARE(in_column("attention, lea… 0.003"), QString("attention, lea… 0.003"));
+    QCOMPARE(in_column("atten…, l… 0.003"), QString("atten…, l… 0.003"));
     QCOMPARE(fittingTitle("Avey", metrics, 400), QString("Avey"));
     const QString window("Transformer++ window 64, learning rate 0.001");  // what it differs in stands in the name, too
     const auto in_room_of = [&](const QString& wide) { return fittingTitle(window, metrics, metrics.horizontalAdvance(wide) + 1); };

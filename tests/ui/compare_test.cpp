@@ -1,6 +1,6 @@
 #include <QAbstractItemModelTester>
 #include <QComboBox>
-#include <QMenu>
+#include <QLabel>
 #include <QScrollBar>
 #include <QTabBar>
 #include <QTableView>
@@ -8,48 +8,20 @@
 #include <map>
 #include <set>
 
-#include "analysis/runs/sealed_json.h"
-#include "analysis/tasks/task_run.h"
+#include "tests/analysis/end_evaluation.h"
 #include "tests/ui/reading_pages_fixture.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/comparison_table.h"
-#include "ui/compare/failed_items.h"
 #include "ui/compare/fitted_table.h"
+#include "ui/compare/score_tests_card.h"
+#include "ui/run_list.h"
 #include "ui/runs/runs_table.h"
+#include "ui/session.h"
 
 namespace saccade::test {
 
 using namespace saccade::ui;
-
-/// Two lengths of a needle with four items each, at two depths; of those of the deeper one `right` + 1 of two … as files of a real score.
-void score(const QString& directory, int right) {
-  const std::filesystem::path run = directory.toStdString();
-  RunWriter writer = RunWriter::take_up(run, {});
-  for (const int length : {128, 256}) {
-    TaskResult result;
-    result.task = "s-niah-1-" + std::to_string(length), result.metric = "contains", result.step = 200;
-    TaskScoreRecord record{200, result.task, "contains", 0, "data", "checkpoint", {}};
-    std::map<std::string, double> sums;
-    for (int item = 0; item < 4; ++item) {
-      const std::string depth = item < 2 ? "depth 0-10 %" : "depth 50-60 %";
-      const bool is_right = right == 1 ? item < 3 : item < 1;
-      result.answers.push_back(
-          {is_right ? std::to_string(3000 + item) : "12 & so", std::to_string(3000 + item), is_right ? 1.0 : 0.0, depth, 90});
-      sums[""] += is_right, sums[depth] += is_right;
-    }
-    for (const auto& [group, sum] : sums) {
-      const int64_t count = group.empty() ? 4 : 2;
-      record.scores.push_back({"contains" + (group.empty() ? "" : " " + group), sum / static_cast<double>(count), 0.2, count});
-    }
-    for (const TaskScoreRecord::Score& each : record.scores)
-      result.scores.push_back({each.metric, each.value, each.standard_error, each.items});
-    writer.add(record);
-    std::filesystem::create_directories(run / "tasks");
-    write_sealed_json(run / "tasks" / (result.task + "-step-200.json"), to_json(result));
-  }
-  writer.write_results();
-}
 
 class CompareTest : public QObject {
   Q_OBJECT
@@ -117,6 +89,39 @@ class CompareTest : public QObject {
     QVERIFY(view->figure().vertical_line && *view->figure().vertical_line != before + 0.5);
   }
 
+  /// As studies evaluated them; where none has, the ends stay and it is said how to make some.
+  void ends_of_the_test_split_can_be_chosen() {
+    const auto study_of_two = [](const QString& folder) {
+      const std::filesystem::path study = folder.toStdString() + "/study";
+      double loss = 4;
+      for (const FixtureOptions& options : {FixtureOptions{.layers = 2}, FixtureOptions{.layers = 4}}) {
+        const std::filesystem::path run = study / "runs" / std::to_string(options.layers);
+        std::filesystem::create_directories(run.parent_path());
+        write_fixture(run, options);
+        write_end_evaluation(study, run, "test.64", loss, options.steps), loss += 1;
+      }
+    };
+    PageOnRuns page("compare", {}, {1100, 720}, study_of_two, "study/runs");
+    const auto* ends = page.child<QTableView>("Size, speed and losses at the end")->model();
+    const auto losses = [&] {
+      QStringList texts;
+      for (int column = 0; column < ends->columnCount(); ++column) texts << ends->index(0, column).data().toString();
+      return texts;
+    };
+    const QStringList recorded = losses();
+    auto* split = page.child<QComboBox>("Split of losses at the end");
+    split->setCurrentIndex(1);
+    const QStringList evaluated = recorded[0].contains("layers 4") ? QStringList{"5.000", "6.500"} : QStringList{"4.000", "5.500"};
+    QTRY_COMPARE(losses().mid(1, 2), evaluated);
+    page.shoot("compare-test-split");
+    split->setCurrentIndex(0);
+    QTRY_COMPARE(losses(), recorded);
+
+    PageOnRuns none("compare", three_architectures());
+    none.child<QComboBox>("Split of losses at the end")->setCurrentIndex(1);
+    QTRY_VERIFY(none.child<QLabel>("Whether the runs can be compared")->text().contains("saccade study evaluate STUDY --split test"));
+  }
+
   /// The charts beside the trajectories: made when they are looked at, from what the shown runs have.
   void other_charts() {
     std::vector<FixtureOptions> runs = three_architectures();
@@ -173,75 +178,13 @@ class CompareTest : public QObject {
     auto* scores = page.child<FigureView>("Scores of tasks");
     QTRY_VERIFY(scores->figure().curves.empty() && scores->emptyText().contains("saccade evaluate"));
     QCOMPARE(page.session().place().value("compare/chart").toInt(), 3);
-  }
+    QTRY_COMPARE(page.widget().findChild<ScoreTestsCard*>()->height(), 0);  // no tests, no room for them
 
-  /// Scores of real files: dots with intervals, a map of length × depth; what is clicked offers the items that failed, in Inspect.
-  void scores_lead_to_the_items_that_failed() {
-    const auto options = three_architectures();
-    PageOnRuns page("compare", options, {1100, 720}, [&](const QString& folder) {
-      for (const FixtureOptions& each : options)
-        score(folder + QString("/%1-%2").arg(QString::fromStdString(each.mixer)).arg(each.seed), each.mixer == "avey" ? 0 : 1);
-    });
-    page.session().setCurrentRun(page.directory(options[1]));
-    page.child<QTabBar>("Chart")->setCurrentIndex(3);
-    auto* scores = page.child<FigureView>("Scores of tasks");
-    const auto dots = [&] {
-      std::vector<const Curve*> found;
-      for (const Curve& curve : scores->figure().curves)
-        if (curve.marker != Marker::none) found.push_back(&curve);
-      return found;
-    };
-    QTRY_COMPARE(dots().size(), size_t{6});  // three groups, two lengths
-    QCOMPARE(scores->figure().x.names, (std::vector<std::string>{"s-niah-1-128", "s-niah-1-256"}));
-    for (const Curve* dot : dots()) QVERIFY(dot->y[0] == (dot->label == "Avey" ? 0.25 : 0.75));
-    page.shoot("compare-scores");
-
-    QSignalSpy requested(&page.session(), &Session::itemsRequested), shown(&page.session(), &Session::pageRequested);
-    const std::vector<const Curve*> drawn = dots();
-    const Curve* chunk = *std::find_if(drawn.begin(), drawn.end(), [](const Curve* dot) { return dot->label == "Top-1 Chunk exact"; });
-    Q_EMIT scores->positionClicked(chunk->x[0], 0.1);
-    auto* failed = page.widget().findChild<FailedItemsMenu*>();
-    QTRY_VERIFY(failed->menu());
-    QStringList entries;
-    for (const QAction* action : failed->menu()->actions()) entries << action->text();
-    QVERIFY2(entries.first().contains("s-niah-1-128: 1 of 4 items failed") && !failed->menu()->actions().first()->isEnabled(),
-             qPrintable(entries.join('\n')));
-    QCOMPARE(entries.value(1), QString("item 3, depth 50-60 %: wrote “12 && so” for “3003”"));
-    QCOMPARE(failed->menu()->activeAction(), failed->menu()->actions().at(1));
-    if (const QString folder = qEnvironmentVariable("SACCADE_SHOTS"); !folder.isEmpty())
-      failed->menu()->grab().save(folder + "/compare-failed-items.png");
-    QTest::keyClick(failed->menu(), Qt::Key_Return);
-    QCOMPARE(requested.size(), 1);
-    QCOMPARE(shown.last()[0].toString(), QString("inspect"));
-    const auto items = nlohmann::json::parse(requested[0][0].toByteArray().toStdString());
-    QCOMPARE(items.at("task"), "s-niah-1-128");
-    QCOMPARE(items.at("step"), 200);
-    QCOMPARE(items.at("items").size(), size_t{1});
-    QCOMPARE(items.at("items")[0].at("number"), 3);
-    QCOMPARE(page.session().currentRun(), page.directory(options[1]));
-    QCOMPARE(page.session().captureStep(), qint64{200});
-
-    auto* as = page.child<QComboBox>("Scores as");
-    as->setCurrentText("map: length × depth");
-    QTRY_VERIFY(scores->figure().map && scores->figure().map->rows == 2 && scores->figure().map->columns == 2);
-    QCOMPARE(scores->figure().map->values, (std::vector<float>{1, 1, 0.5F, 0.5F}));  // of the current run: depths 0 and 50
-    page.shoot("compare-score-map");
-    // By keys: to a cell, and Return.
-    scores->setFocus();
-    QTest::keyClick(scores, Qt::Key_Right);
-    for (const Qt::Key key : {Qt::Key_Down, Qt::Key_Down, Qt::Key_Left, Qt::Key_Left}) QTest::keyClick(scores, key);
-    page.shoot("compare-score-cell");
-    QTest::keyClick(scores, Qt::Key_Return);
-    QTRY_VERIFY(failed->menu() && failed->menu()->actions().first()->text().contains("128: 1 of 2 items failed"));
-    failed->menu()->close();
-    QTRY_VERIFY(!failed->menu());
-    Q_EMIT scores->cellClicked(0, 1);
-    QTRY_VERIFY(failed->menu() && failed->menu()->actions().first()->text().contains("256: all 2 items are right"));
-    failed->menu()->close();
-    page.child<QComboBox>("Task")->setCurrentText("s-niah-1-256");
-    QTRY_COMPARE(scores->figure().map->columns, int64_t{1});
-    as->setCurrentText("dots");
-    QTRY_VERIFY(!scores->figure().map && dots().size() == 3);
+    page.session().runs()->showOnly({});
+    QTRY_VERIFY2(scores->emptyText().startsWith("No run is shown"), qPrintable(scores->emptyText()));
+    tabs->setCurrentIndex(0);
+    auto* trajectories = page.child<FigureView>("OOD loss against pre-training loss");
+    QTRY_VERIFY2(trajectories->emptyText().startsWith("No run is shown"), qPrintable(trajectories->emptyText()));
   }
 
   void tables_read_as_text() {
@@ -332,7 +275,8 @@ class CompareTest : public QObject {
     QVERIFY(never());  // nothing tells
     const auto evaluated = [](std::vector<double> losses) {
       const double mean = (losses[0] + losses[1]) / 2;
-      return SequenceLosses{10, 128, "text", "validation", {{"c", {.ood = true, .loss = mean, .by_sequence = std::move(losses), .targets = {}}}}};
+      return SequenceLosses{
+          10, 128, "text", "validation", {{"c", {.ood = true, .loss = mean, .by_sequence = std::move(losses), .targets = {}}}}};
     };
     comparison.rows[0].losses = evaluated({3.5, 4.5}), comparison.rows[1].losses = evaluated({3.61, 4.59});  // apart by 0.11 and 0.09
     comparison.rows[1].ood_paired = paired_difference(*comparison.rows[1].losses, *comparison.rows[0].losses, true);
@@ -415,13 +359,14 @@ class CompareTest : public QObject {
     options.back().steps = 300;
     PageOnRuns page("compare", options);
     const auto* words = page.child<QLabel>("Whether the runs can be compared");
-    QTRY_VERIFY2(words->text().contains(QStringLiteral("another steps")), qPrintable(words->text()));
+    QTRY_VERIFY2(words->text().contains(QStringLiteral("are trained with steps 200 (attention-seed2: 300)")), qPrintable(words->text()));
     QHash<QString, int> of_runs;
     for (const QString& line : words->text().split(QLatin1Char('\n')))
       if (line.startsWith(QStringLiteral("⚠ "))) ++of_runs[line.left(line.indexOf(QStringLiteral(": ")))];
     QVERIFY(!of_runs.isEmpty());
     for (auto it = of_runs.cbegin(); it != of_runs.cend(); ++it) QVERIFY2(it.value() == 1, qPrintable(it.key()));
-    QVERIFY2(words->text().contains(QRegularExpression(QStringLiteral("another steps[^\n]*; have been trained on"))),
+    QVERIFY2(words->text().contains(
+                 QRegularExpression(QStringLiteral("are trained with steps 200 \\(attention-seed2: 300\\)[^\n]*; have been trained on"))),
              qPrintable(words->text()));
   }
 

@@ -4,6 +4,8 @@
 #include <QMenu>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
@@ -29,6 +31,7 @@
 #include "ui/configure/plan_view.h"
 #include "ui/configure/preset_picker.h"
 #include "ui/configure/presets.h"
+#include "ui/configure/problem_label.h"
 #include "ui/configure/setting_editor.h"
 #include "ui/configure/settings_form.h"
 #include "ui/configure/size_solver.h"
@@ -507,7 +510,18 @@ class ConfigureTest : public QObject {
     for (int i = 0; i < heads.first()->childCount(); ++i) scales << heads.first()->child(i)->text(0);
     QVERIFY2(scales.contains(QStringLiteral("tiny")) && scales.contains(QStringLiteral("paper small")),
              qPrintable(scales.join(QLatin1Char(' '))));
+    QStringList titles;
+    for (int i = 0; i < tree->topLevelItemCount(); ++i) titles << tree->topLevelItem(i)->text(0);
+    QCOMPARE(titles.removeDuplicates(), 0);
+    QVERIFY(titles.contains(QStringLiteral("Task mqar")) && titles.indexOf(QStringLiteral("Task mqar")) > titles.indexOf("Mamba-2"));
     auto* search = presets->findChild<QLineEdit*>();
+    QTest::keyClicks(search, QStringLiteral("hybrid-mamba2-tiny"));  // as the command line calls it
+    QVERIFY(tree->currentItem() && tree->currentItem()->toolTip(0) == QStringLiteral("hybrid mamba2 tiny"));
+    search->setText(QStringLiteral("no such thing"));
+    QVERIFY(!tree->currentItem());
+    const auto told = presets->findChildren<QLabel*>();
+    QVERIFY(std::any_of(told.begin(), told.end(), [](const QLabel* label) { return label->text() == "No preset has these words."; }));
+    search->clear();
     QTest::keyClicks(search, QStringLiteral("avey tiny"));
     QVERIFY(tree->currentItem() && tree->currentItem()->text(0) == QStringLiteral("tiny"));
     const auto labels = presets->findChildren<QLabel*>();
@@ -516,6 +530,22 @@ class ConfigureTest : public QObject {
     QTest::keyClick(search, Qt::Key_Return);
     COMPARE_JSON(page.draft().json().at("architecture").at("block"), Json("avey"));
     QCOMPARE(page.draft().changes(), 0);
+  }
+
+  /// What is wrong is read where it is, without scrolling, as long as the page has room.
+  void a_problem_makes_its_own_room() {
+    const QTemporaryDir folder;
+    Session session(folder.path());
+    ConfigurePage page(session);
+    page.resize(1100, 900);
+    page.show();
+    const auto* scroll = page.form()->findChild<QScrollArea*>();
+    QTRY_VERIFY(scroll->viewport()->height() >= scroll->widget()->height());
+    type(*page.form(), "/architecture/layers", QStringLiteral("3 attention, 1 mamab2"));
+    const QLabel* problem = nullptr;
+    QTRY_VERIFY((problem = page.form()->editor("/architecture/layers")->findChild<ProblemLabel*>())->isVisible());
+    QTRY_VERIFY(scroll->widget()->height() <= scroll->viewport()->height() && !scroll->verticalScrollBar()->isVisible());
+    QVERIFY(problem->height() >= problem->heightForWidth(problem->width()));
   }
 
   /// The eight that a first run needs, whatever the architecture; the rest behind one button, or by a search.
@@ -541,6 +571,9 @@ class ConfigureTest : public QObject {
     QVERIFY(seen() > 40);
     page.form()->showAll(false);
     auto* search = page.form()->findChild<QLineEdit*>();
+    QTest::keyClicks(search, QStringLiteral("optimizer"));  // the title of a group: all of it
+    QVERIFY(page.form()->editor("/training/beta2")->isVisible() && page.form()->editor("/training/weight_decay")->isVisible());
+    search->clear();
     QTest::keyClicks(search, QStringLiteral("checkpoint every"));
     QVERIFY(page.form()->editor("/training/checkpoint_every")->isVisible() && !page.form()->editor("/training/steps")->isVisible());
   }

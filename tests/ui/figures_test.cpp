@@ -2,6 +2,8 @@
 #include <QAction>
 #include <QCheckBox>
 #include <QComboBox>
+#include <QDir>
+#include <QFile>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
@@ -68,6 +70,70 @@ class FiguresTest : public QObject {
     QCOMPARE(load_recipe((folder(page) + "/figure.json").toStdString()).runs, std::string("mixer:avey"));
     page.child<QComboBox>("Size")->setCurrentIndex(3);  // ICML, one column
     QTRY_COMPARE_WITH_TIMEOUT(load_recipe((folder(page) + "/figure.json").toStdString()).style.width_mm, 82.5, 20000);
+  }
+
+  /// What somebody wrote in an editor is not written anew by looking at it; what is changed in the form is kept.
+  void a_recipe_that_is_looked_at_stays_as_it_is() {
+    const QByteArray written =
+        "{\"title\": \"By hand\",\n \"style\": {\"size\": \"icml-one\", \"font\": \"DejaVu Sans\"}, \"panels\": [{\"chart\": \"loss\"}]}\n";
+    PageOnRuns page("figures", three_architectures(), {1100, 720}, [&](const QString& runs) {
+      QDir(runs).mkdir("figures");
+      QFile file(runs + "/figures/hand.json");
+      QVERIFY(file.open(QIODevice::WriteOnly) && file.write(written) == written.size());
+    });
+    QTRY_VERIFY_WITH_TIMEOUT(caption(page).contains("By hand"), 20000);
+    QCOMPARE(content(folder(page) + "/hand.json"), written);
+    auto* runs = page.child<QLineEdit>("Runs");
+    runs->setFocus();
+    QTest::keyClicks(runs, "mixer:avey");
+    QTRY_VERIFY_WITH_TIMEOUT(content(folder(page) + "/hand.json").contains("mixer:avey"), 20000);
+    QCOMPARE(load_recipe((folder(page) + "/hand.json").toStdString()).style.width_mm, 82.5);
+  }
+
+  /// A recipe that is edited elsewhere while it is shown: the window follows the file, and never writes over it.
+  void a_recipe_that_is_edited_elsewhere_is_followed() {
+    PageOnRuns page("figures", three_architectures());
+    action(page, "New figure")->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(caption(page).contains("seeds 1, 2"), 20000);
+    const QString file = folder(page) + "/figure.json";
+    const auto edit = [&](const QByteArray& text) {
+      QFile opened(file);
+      QVERIFY(opened.open(QIODevice::WriteOnly) && opened.write(text) == text.size());
+    };
+    QSignalSpy noted(&page.session(), &Session::noted);
+    const QByteArray edited = "{\"title\": \"Edited\", \"runs\": \"mixer:avey\", \"panels\": [{\"chart\": \"loss\"}]}\n";
+    edit(edited);
+    QEvent activated(QEvent::WindowActivate);
+    QCoreApplication::sendEvent(&page.widget(), &activated);
+    QTRY_VERIFY_WITH_TIMEOUT(caption(page).contains("Edited"), 20000);
+    QCOMPARE(content(file), edited);
+    QCOMPARE(page.child<QLineEdit>("Runs")->text(), QString("mixer:avey"));
+    QCOMPARE(noted.size(), 1);
+    QVERIFY(noted[0][0].toString().contains("figure.json was changed"));
+
+    edit("{\"title\": \"Edi");  // an editor that has not come further yet
+    QTest::keyClick(page.child<QLineEdit>("Runs"), Qt::Key_End);
+    QTest::keyClicks(page.child<QLineEdit>("Runs"), " seed:1");
+    QTest::qWait(1500);
+    QCOMPARE(content(file), QByteArray("{\"title\": \"Edi"));
+    edit(edited);
+    QTest::keyClicks(page.child<QLineEdit>("Runs"), "0");  // what it said before is nobody else's: the form is kept
+    QTRY_VERIFY_WITH_TIMEOUT(content(file).contains("mixer:avey seed:10"), 20000);
+  }
+
+  /// Beside the title stands how many runs are shown, and not that their branches are some.
+  void branches_are_counted_beside_runs() {
+    PageOnRuns page("figures", three_architectures(), {1100, 720}, [](const QString& runs) {
+      for (const int steps : {60, 120})
+        write_fixture(QString("%1/avey-1/branches/step-%2").arg(runs).arg(steps).toStdString(), {.mixer = "avey", .steps = steps});
+    });
+    action(page, "New figure")->trigger();
+    const auto told = [&] {
+      for (const QLabel* label : page.widget().findChildren<QLabel*>())
+        if (label->text().contains(" mm")) return label->text();
+      return QString();
+    };
+    QTRY_VERIFY2_WITH_TIMEOUT(told().startsWith("4 runs and 2 branches · "), qPrintable(told()), 20000);
   }
 
   /// What is exported is what the same recipe gives on the command line, to the byte where files hold no dates.
@@ -178,6 +244,9 @@ class FiguresTest : public QObject {
   void a_table_is_written_as_latex() {
     PageOnRuns page("figures", three_architectures());
     auto* more = button(page, "New figure");
+    QStringList names;
+    for (const QAction* each : more->menu()->actions()) names << each->text();
+    QVERIFY(names.indexOf("2506.11305-table-2") >= 0 && names.indexOf("2506.11305-table-2") < names.indexOf("2506.11305-table-10"));
     for (QAction* each : more->menu()->actions())
       if (each->text() == "2506.11305-table-12") each->trigger();
     auto* text = page.child<QPlainTextEdit>("Tables as LaTeX");
@@ -259,6 +328,26 @@ class FiguresTest : public QObject {
     }
   }
 
+  /// Which losses a panel shows, where its chart has any to choose; what was chosen for another chart is not written.
+  void losses_are_chosen() {
+    PageOnRuns page("figures", three_architectures());
+    action(page, "New figure")->trigger();
+    auto *kind = page.child<QComboBox>("Pre-training loss"), *ends = page.child<QComboBox>("Losses at the end");
+    const auto panel = [&] { return load_recipe((folder(page) + "/figure.json").toStdString()).panels.at(0); };
+    page.child<QComboBox>("Chart")->setCurrentIndex(1);
+    QVERIFY(kind->isVisibleTo(&page.widget()) && !ends->isVisibleTo(&page.widget()));
+    kind->setCurrentIndex(2);
+    QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(folder(page) + "/figure.json"), 20000);
+    QTRY_COMPARE_WITH_TIMEOUT(panel().pretraining, std::string("train"), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(caption(page).contains("Pre-training loss: training loss, mean over the last"), 20000);
+    page.child<QComboBox>("Chart")->setCurrentIndex(8);
+    QVERIFY(kind->isVisibleTo(&page.widget()) && ends->isVisibleTo(&page.widget()));
+    ends->setCurrentIndex(1);
+    QTRY_COMPARE_WITH_TIMEOUT(panel().split, std::string("test"), 20000);
+    page.child<QComboBox>("Chart")->setCurrentIndex(0);
+    QTRY_VERIFY_WITH_TIMEOUT(panel().chart == "loss" && panel().pretraining == "validation", 20000);
+  }
+
   void the_page_is_as_wide_as_asked() {
     FigurePage page = two_panels();
     page.style.width_mm = 171.4;
@@ -268,6 +357,56 @@ class FiguresTest : public QObject {
     QVERIFY(page_size_mm(page).height() > 1.9 * two_columns);
     QCOMPARE(to_json(page_from_json(to_json(page))), to_json(page));
     QVERIFY(QString::fromStdString(to_latex(page)).contains("\\caption{What 50 \\% of\\_it is.}"));
+  }
+
+  /// Lines of names break where room was left for them, on paper of whatever fineness.
+  void a_legend_of_many_names_has_its_room() {
+    FigurePage page = two_panels();
+    for (int i = 0; i < 60; ++i) {
+      const std::string name = "curve " + std::to_string(i) + " with " + std::string(static_cast<size_t>(5 + 7 * i % 23), 'n');
+      page.panels[0].curves.push_back({name, {1, 2, 3}, {3, 2, 1}, {0, 0x72, 0xB2}});
+    }
+    page.style.letters = false;
+    const auto end_mm = [&](double per_mm) {  // of the swatches, which stand at the left edge; curves are further in
+      QImage image((page_size_mm(page) * per_mm).toSize(), QImage::Format_RGB32);
+      image.setDotsPerMeterX(static_cast<int>(1000 * per_mm)), image.setDotsPerMeterY(static_cast<int>(1000 * per_mm));
+      image.fill(Qt::white);
+      QPainter painter(&image);
+      paintPage(painter, QRectF(QPointF(), page_size_mm(page) * per_mm), page);
+      painter.end();
+      int last = 0;
+      for (int y = 0; y < image.height(); ++y) {
+        const QColor at = image.pixelColor(static_cast<int>(4 * per_mm), y);
+        if (at.blue() > at.red() + 30) last = y;
+      }
+      return last / per_mm;
+    };
+    const double end = end_mm(20);
+    QVERIFY2(end > 60, qPrintable(QString::number(end)));
+    for (const double per_mm : {4.0, 5.0, 7.3, 8.9, 11.811})
+      QVERIFY2(std::abs(end_mm(per_mm) - end) < 1, qPrintable(QString("%1 and %2").arg(end_mm(per_mm)).arg(end)));
+  }
+
+  /// A panel without anything says so, where axes from 0 to 1 would look like a result.
+  void an_empty_panel_says_so() {
+    FigurePage page = two_panels();
+    page.panels[1].curves.clear();
+    const double per_mm = 6;
+    QImage image((page_size_mm(page) * per_mm).toSize(), QImage::Format_RGB32);
+    image.setDotsPerMeterX(6000), image.setDotsPerMeterY(6000);
+    image.fill(Qt::white);
+    QPainter painter(&image);
+    paintPage(painter, QRectF(QPointF(), page_size_mm(page) * per_mm), page);
+    painter.end();
+    const auto ink = [&](double from, double to) {  // in the middle of the page's height, in shares of its width
+      int count = 0;
+      for (int y = image.height() * 4 / 10; y < image.height() * 6 / 10; ++y)
+        for (int x = static_cast<int>(from * image.width()); x < static_cast<int>(to * image.width()); ++x)
+          count += qGray(image.pixel(x, y)) < 128;
+      return count;
+    };
+    QVERIFY2(ink(0.65, 0.85) > 100, qPrintable(QString::number(ink(0.65, 0.85))));
+    QCOMPARE(ink(0.52, 0.56), 0);  // no axis
   }
 
   /// Names at the ends of curves are in the curves' colours, and apart.
@@ -289,6 +428,25 @@ class FiguresTest : public QObject {
       }
     QVERIFY2(blue > 60 && orange > 60, qPrintable(QString("%1 %2").arg(blue).arg(orange)));
     if (const QString shots = qEnvironmentVariable("SACCADE_SHOTS"); !shots.isEmpty()) image.save(shots + "/direct.png");
+  }
+
+  /// Where names at the ends would leave a panel less than half of its width, they stand above all panels.
+  void long_names_do_not_stand_at_the_ends() {
+    const auto painted = [](LegendPlace place, const std::string& name) {
+      FigurePage page = two_panels();
+      page.style.legend = place;
+      for (Figure& panel : page.panels)
+        for (Curve& curve : panel.curves) curve.label += name;
+      QImage image((page_size_mm(page) * 6).toSize(), QImage::Format_RGB32);
+      image.setDotsPerMeterX(6000), image.setDotsPerMeterY(6000);
+      image.fill(Qt::white);
+      QPainter painter(&image);
+      paintPage(painter, QRectF(QPointF(), page_size_mm(page) * 6), page);
+      return image;
+    };
+    const std::string longer = ", learning rate 0.006, window 32, mean of 2";
+    QVERIFY(painted(LegendPlace::direct, longer) == painted(LegendPlace::above, longer));
+    QVERIFY(painted(LegendPlace::direct, "") != painted(LegendPlace::above, ""));
   }
 
   void mistakes_are_named_data() {

@@ -1,14 +1,22 @@
 // Hosts in the window: the page with their profiles, their runs in the list, and runs that are begun and stopped there. In place of ssh
 // stands a script that starts the agent on this machine, in folders of its own.
+#include <QElapsedTimer>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPushButton>
+#include <QScopeGuard>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QSignalSpy>
+#include <QThread>
+#include <algorithm>
 
+#include "analysis/remote/channel.h"
+#include "analysis/remote/host_profile.h"
 #include "analysis/remote/mirror.h"
-#include "tests/app/program.h"
 #include "tests/app/host_fixture.h"
+#include "tests/app/program.h"
 #include "ui/hosts/hosts_now.h"
 #include "ui/hosts/hosts_page.h"
 #include "ui/mirror_keeper.h"
@@ -44,6 +52,19 @@ class HostsTest : public QObject {
     for (const Run* run : session.runs()->runs())
       if (run->info().host == "server" && run->info().state == state) return run;
     return nullptr;
+  }
+
+  /// Of the event loop within so many ms, in ms.
+  static qint64 longest_turn(qint64 milliseconds) {
+    qint64 longest = 0;
+    QElapsedTimer clock, turn;
+    for (clock.start(); clock.elapsed() < milliseconds;) {
+      turn.start();
+      QCoreApplication::processEvents();
+      longest = std::max(longest, turn.elapsed());
+      QThread::msleep(1);
+    }
+    return longest;
   }
 
  private Q_SLOTS:
@@ -100,6 +121,70 @@ class HostsTest : public QObject {
     QCOMPARE(list->count(), 1);
   }
 
+  /// ssh that ends at once has said why: nobody waits as long as an answer may take.
+  void a_host_that_refuses_is_told_at_once() {
+    HostProfile profile;
+    profile.ssh = "elsewhere", profile.answer_seconds = 60;
+    QElapsedTimer clock;
+    clock.start();
+    QVERIFY_THROWS_EXCEPTION(ChannelLost, Channel::open_ssh(profile));
+    QVERIFY2(clock.elapsed() < 20000, qPrintable(QString::number(clock.elapsed())));
+  }
+
+  /// A host that lets one wait while it is logged in to does not hold the window up when its profile is changed or removed.
+  void one_that_does_not_answer_holds_nothing_up() {
+    program_.write("waits", "#!/bin/sh\nexec sleep 60\n");
+    QFile::setPermissions(program_.path("waits"), QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+    const QByteArray usual = qgetenv("SACCADE_SSH");
+    qputenv("SACCADE_SSH", program_.path("waits").toUtf8());
+    const auto again = qScopeGuard([&] { qputenv("SACCADE_SSH", usual); });
+    save_host("server", {{"ssh", "alias"}}, false);
+    MirrorKeeper keeper(nullptr);
+    QCOMPARE(keeper.kept(), 1);
+    QTest::qWait(1500);  // it logs in
+    save_host("server", {{"ssh", "other"}}, true);
+    qint64 longest = longest_turn(5000);
+    QCOMPARE(keeper.kept(), 1);  // another one, with the new profile
+    remove_host("server");
+    longest = std::max(longest, longest_turn(5000));
+    QCOMPARE(keeper.kept(), 0);
+    QVERIFY2(longest < 150, qPrintable(QStringLiteral("%1 ms").arg(longest)));
+  }
+
+  /// However long names are, pages stay as narrow as without them, and nothing moves while a host is asked.
+  void long_names_take_no_more_room() {
+    QWidget parent;
+    WhereChoice none(&parent);
+    const int usual = none.minimumSizeHint().width();
+    const QString name = QStringLiteral("a-very-long-name-of-a-login-node.cluster.university.example");
+    save_host(name.toStdString(), {{"ssh", "alias"}}, false);
+    WhereChoice where(&parent);
+    where.choose(name);
+    QCOMPARE(where.place(), name);
+    QCOMPARE(where.minimumSizeHint().width(), usual);
+    QVERIFY(where.sizeHint().width() < 2 * usual);
+
+    Session session(program_.path("runs"));
+    HostsPage page(session, nullptr);
+    page.resize(560, 560);
+    page.show();
+    auto* list = child<QListWidget>(page, QStringLiteral("Hosts"));
+    QTRY_COMPARE(list->count(), 1);
+    QCOMPARE(list->textElideMode(), Qt::ElideMiddle);
+    QVERIFY(list->horizontalScrollBar()->maximum() == 0 || !list->horizontalScrollBar()->isVisible());
+    QVERIFY(list->item(0)->toolTip().startsWith(name));
+    QTRY_VERIFY(!child<QLineEdit>(page, QStringLiteral("Name"))->text().isEmpty());
+    QCOMPARE(child<QLineEdit>(page, QStringLiteral("Name"))->cursorPosition(), 0);
+    QWidget *test = push(page, QStringLiteral("Test")), *remove = push(page, QStringLiteral("Remove"));
+    QTest::qWait(50);  // laid out
+    const QRect before = test->geometry(), beside = remove->geometry();
+    QTest::mouseClick(test, Qt::LeftButton);
+    QTest::qWait(50);
+    QCOMPARE(test->geometry(), before);
+    QCOMPARE(remove->geometry(), beside);
+    for (const auto* scroll : page.findChildren<QScrollArea*>()) QVERIFY(scroll->horizontalScrollBar()->maximum() == 0);
+  }
+
   /// What another window or the command line writes is seen.
   void what_is_written_elsewhere_is_seen() {
     save_host("early", {{"ssh", "alias"}}, false);
@@ -134,14 +219,7 @@ class HostsTest : public QObject {
     page.show();
     auto* list = child<QListWidget>(page, QStringLiteral("Hosts"));
     QTRY_COMPARE_WITH_TIMEOUT(list->count(), 800, 60000);
-    qint64 longest = 0;
-    for (clock.start(); clock.elapsed() < 3 * reading + 2500;) {  // two looks and more
-      QElapsedTimer turn;
-      turn.start();
-      QCoreApplication::processEvents();
-      longest = std::max(longest, turn.elapsed());
-      QThread::msleep(1);
-    }
+    const qint64 longest = longest_turn(3 * reading + 2500);  // two looks and more
     QVERIFY(QDir(program_.path("config/hosts")).removeRecursively());
     qInfo("800 hosts: read in %lld ms, longest turn %lld ms", static_cast<long long>(reading), static_cast<long long>(longest));
     QVERIFY2(longest < reading / 2, qPrintable(QStringLiteral("%1 of %2 ms").arg(longest).arg(reading)));

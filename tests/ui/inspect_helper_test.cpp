@@ -23,6 +23,7 @@
 #include "ui/inspect/helper_text.h"
 #include "ui/inspect/loss_strip.h"
 #include "ui/inspect/token_text.h"
+#include "ui/inspect/what_if_panel.h"
 
 namespace saccade::test {
 
@@ -416,6 +417,8 @@ class InspectHelperTest : public QObject {
     QCOMPARE(known.size(), target.size());
     QCOMPARE(window.text()->text(static_cast<int>(known[0][1]), static_cast<int>(known[0][1]) + 1), QString(QChar(target[0])));
     QVERIFY(window.says("green line: known answer"));
+    const auto* answer = window.child<QLabel>("known answer");
+    QTRY_VERIFY2(answer->isVisible() && answer->text().startsWith(QString("at %1 · weight ").arg(known[0][1])), qPrintable(answer->text()));
     window.shoot("inspect-failed-item");
     auto* box = window.child<QComboBox>("Failed item");
     QCOMPARE(box->count(), static_cast<int>(failed.items.size()));
@@ -431,6 +434,37 @@ class InspectHelperTest : public QObject {
     again->show();
     QTRY_VERIFY_WITH_TIMEOUT(
         again->findChild<TokenText*>()->text(0, 9999).endsWith("key is " + QString::fromStdString(failed.items[1].target)), 60000);
+  }
+
+  /// Of tasks on symbols the right answer does not follow in the text: it stands first, with the model's share for it.
+  void the_right_answer_stands_first() {
+    WhatIfPanel panel;
+    panel.show();
+    const ShownPrediction zero{"0 ", -1, 0.001}, right{"52 ", 4, 0.2}, other{"42 ", 5, 0.3};
+    panel.setPredictions(ShownPredictions{{other, right}, zero, right});
+    const auto* table = panel.findChild<QTableWidget*>();
+    QCOMPARE(table->rowCount(), 4);
+    QCOMPARE(table->item(0, 0)->text(), QStringLiteral("right: “52 ”"));
+    QCOMPARE(table->item(0, 1)->text(), QStringLiteral("20.0 %"));
+    QCOMPARE(table->item(1, 0)->text(), QStringLiteral("next: “0 ”"));
+    QCOMPARE(table->item(2, 0)->text(), QStringLiteral("“42 ”"));
+    QVERIFY(table->item(0, 0)->font().bold() && !table->item(2, 0)->font().bold());
+    ShownChange change;
+    change.before = {{other}, zero, right}, change.after = {{other}, zero, ShownPrediction{"52 ", 6, 0.5}};
+    panel.setChange(change, 0);
+    QCOMPARE(table->rowCount(), 3);
+    QCOMPARE(table->item(0, 3)->text(), QStringLiteral("+2.000"));
+    const auto says = [&](const char* words) {
+      const QList<QLabel*> labels = panel.findChildren<QLabel*>();
+      return std::any_of(labels.begin(), labels.end(), [&](const QLabel* label) { return label->text().startsWith(QLatin1String(words)); });
+    };
+    QVERIFY(says("No loss changes") && !says("Nothing changes"));
+    change.after = change.before;
+    panel.setChange(change, 0);
+    QVERIFY(says("Nothing changes") && !says("No loss changes"));
+    change.changed_from = 12, change.mean_over = 1, change.mean_change = 0.25;
+    panel.setChange(change, 0);
+    QVERIFY(says("Mean over 1 query from 12 on: +0.2500 nats"));
   }
 
   void dark_at_every_size_data() {

@@ -1,4 +1,6 @@
 #include <QComboBox>
+#include <QDir>
+#include <QFile>
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QScrollBar>
@@ -188,6 +190,27 @@ class InspectTest : public QObject {
     auto* text = page.widget().findChild<TokenText*>();
     QTest::mouseClick(text->viewport(), Qt::LeftButton, {}, QPoint(6, 12));
     QCOMPARE(page.session().query(), 0);
+  }
+
+  /// A run that has ended captures nothing any more: what can be done instead depends on whether it kept a checkpoint.
+  void no_captures_say_what_to_do() {
+    FixtureOptions first, second;
+    second.seed = 2;
+    PageOnRuns page("inspect", {first, second}, {1100, 720}, [](const QString& folder) {
+      for (const QString& run : QDir(folder).entryList(QDir::Dirs | QDir::NoDotAndDotDot))
+        QDir(folder + "/" + run + "/captures").removeRecursively();
+      QDir().mkpath(folder + "/attention-1/checkpoints");
+      QFile file(folder + "/attention-1/checkpoints/step-200.h5");
+      QVERIFY(file.open(QIODevice::WriteOnly));
+    });
+    const auto says = [&](const char* words) {
+      const auto views = page.widget().findChildren<FigureView*>();
+      return std::any_of(views.begin(), views.end(), [&](const FigureView* view) { return view->emptyText().contains(QString(words)); });
+    };
+    page.session().setCurrentRun(page.directory(first));
+    QTRY_VERIFY(says("Its checkpoints can read one"));
+    page.session().setCurrentRun(page.directory(second));
+    QTRY_VERIFY(says("Choose another run"));
   }
 
   void nothing_selected_says_what_to_do() {

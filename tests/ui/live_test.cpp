@@ -186,6 +186,31 @@ class LiveTest : public QObject {
     QTRY_COMPARE(speed->figure().curves.front().y, (std::vector<double>{450, 500, 550, 600}));
   }
 
+  /// Of a generated task: training domains first; other lengths, which are OOD domains, by a choice that is kept.
+  void right_answers_of_every_domain() {
+    FixtureOptions options;
+    options.answers = true;
+    PageOnRuns page("live", {options});
+    const Run* run = page.session().runs()->run(page.directory(options));
+    auto* box = page.child<QComboBox>("Whose right answers are shown");
+    QVERIFY(box && box->isVisible());
+    QTRY_COMPARE(box->count(), 4);
+    const auto* chart = page.child<FigureView>("Right answers");
+    QVERIFY(chart && chart->isVisible());
+    QCOMPARE(chart->figure().curves.front().y, run->find("validation/accuracy")->value);
+    const std::pair<const char*, const char*> others[] = {{"Right answers, OOD mean", "ood/accuracy"},
+                                                          {"Right, OOD python", "ood/accuracy/python"}};
+    for (const auto& [entry, series] : others) {
+      box->setCurrentIndex(box->findText(entry));
+      Q_EMIT box->activated(box->currentIndex());
+      QTRY_COMPARE(chart->accessibleName(), QString(entry));
+      QCOMPARE(chart->figure().curves.front().y, run->find(series)->value);
+    }
+    QCOMPARE(page.session().place().value("live/answers").toString(), QString("ood/accuracy/python"));
+    PageOnRuns text("live", {FixtureOptions{}});
+    QVERIFY(!text.child<QComboBox>("Whose right answers are shown")->isVisible());
+  }
+
   void smoothing_keeps_raw_values() {
     PageOnRuns page("live", {FixtureOptions{}});
     auto* loss = page.child<FigureView>("Pre-training and OOD loss");

@@ -14,14 +14,15 @@
 
 namespace saccade::test {
 
-/// A folder of made-up runs, and one page of the window on it; `more` may add others. With SACCADE_SHOTS set, pictures go to that folder.
+/// A folder of made-up runs, and one page of the window on it or on what lies `below` it; `more` may add others. With SACCADE_SHOTS set,
+/// pictures go to that folder.
 class PageOnRuns {
  public:
   explicit PageOnRuns(const QString& id, const std::vector<FixtureOptions>& runs, const QSize& size = {1100, 720},
-                      const std::function<void(const QString& folder)>& more = {}) {
+                      const std::function<void(const QString& folder)>& more = {}, const QString& below = {}) {
     for (const FixtureOptions& options : runs) write_fixture(directory(options).toStdString(), options);
     if (more) more(folder_.path());
-    session_ = std::make_unique<ui::Session>(folder_.path());
+    session_ = std::make_unique<ui::Session>(QDir::cleanPath(folder_.filePath(below)));
     QSignalSpy loaded(session_->runs(), &ui::RunList::loaded);
     if (session_->runs()->loading()) loaded.wait();
     const ui::RunList& list = *session_->runs();

@@ -1,14 +1,18 @@
 #include "ui/run_list.h"
 
 #include <QAbstractItemModelTester>
+#include <QApplication>
 #include <QDir>
 #include <QFile>
 #include <QImage>
+#include <QLabel>
 #include <QPainter>
 #include <QSignalSpy>
 #include <QStyle>
+#include <QStyleOption>
 #include <QTemporaryDir>
 #include <QTest>
+#include <algorithm>
 #include <chrono>
 
 #include "tests/analysis/fixture.h"
@@ -20,6 +24,7 @@
 #include "ui/shell/run_delegate.h"
 #include "ui/shell/runs_panel.h"
 #include "ui/swatch.h"
+#include "ui/theme.h"
 
 namespace saccade::test {
 
@@ -42,6 +47,24 @@ class RunListTest : public QObject {
     QStringList list;
     for (int row = 0; row < model.rowCount(); ++row) list << model.index(row, 0).data(role).toString();
     return list;
+  }
+
+  /// Whether anything in a row of the list is painted in red.
+  static bool is_red(const QModelIndex& index) {
+    QStyleOptionViewItem option;
+    option.rect = QRect(0, 0, 300, 50);
+    option.palette = QApplication::palette();
+    QImage image(option.rect.size(), QImage::Format_RGB32);
+    image.fill(option.palette.color(QPalette::Base));
+    QPainter painter(&image);
+    ui::RunDelegate().paint(&painter, option, index);
+    painter.end();
+    for (int y = 0; y < image.height(); ++y)
+      for (int x = 0; x < image.width(); ++x) {
+        const QColor at = image.pixelColor(x, y);
+        if (at.red() > std::max(at.green(), at.blue()) + 60) return true;
+      }
+    return false;
   }
 
  private Q_SLOTS:
@@ -85,6 +108,11 @@ class RunListTest : public QObject {
     const QModelIndex bad = runs.index(runs.row(folder.filePath(QStringLiteral("bad"))));
     QVERIFY(!bad.data(RunList::ProblemRole).toString().isEmpty());
     QVERIFY(!runs.run(folder.filePath(QStringLiteral("bad"))));
+    QVERIFY(!bad.data(Qt::CheckStateRole).isValid());  // no page shows it, so that it can be neither shown nor hidden
+    GroupedRuns grouped(&runs);
+    QTRY_COMPARE(grouped.rowCount(), 4);
+    QVERIFY(grouped.index(1).flags() & Qt::ItemIsUserCheckable);
+    QVERIFY(!(grouped.index(3).flags() & Qt::ItemIsUserCheckable));
     QTRY_COMPARE(runs.visibleRuns().size(), size_t{1});
   }
 
@@ -262,6 +290,35 @@ class RunListTest : public QObject {
     QTRY_COMPARE(runs.shown()->runs().size(), size_t{1});  // the filter is what every page shows
   }
 
+  /// What the panel says is shown counts as its headings do: branches beside runs, and not what cannot be read.
+  void what_is_shown_is_counted_as_the_headings_count() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.mixer = "avey"});
+    damage(folder, "c");
+    ui::Session session(folder.path());
+    const ui::RunActions actions(session);
+    ui::RunsPanel panel(session, actions);
+    panel.show();
+    const auto told = [&]() -> QString {
+      for (const QLabel* label : panel.findChildren<QLabel*>())
+        if (label->isVisible() && label->text().contains("every page.")) return label->text();
+      return {};
+    };
+    QTRY_COMPARE(session.runs()->runs().size(), size_t{2});
+    QTRY_COMPARE(session.runs()->shown()->runs().size(), size_t{2});
+    QCOMPARE(told(), QString());
+    session.runs()->setShown({folder.filePath("b")}, false);
+    QTRY_COMPARE(told(), QStringLiteral("1 of 2 runs are shown, here and on every page."));
+    write(folder, "a/branches/step-50", {.steps = 60});
+    write(folder, "a/branches/step-100", {.steps = 120});
+    write(folder, "b/branches/step-50", {.mixer = "avey", .steps = 60});
+    session.runs()->refresh();
+    QTRY_COMPARE_WITH_TIMEOUT(session.runs()->runs().size(), size_t{5}, 20000);
+    session.runs()->showOnly({folder.filePath("a")});
+    QTRY_COMPARE(told(), QStringLiteral("1 of 2 runs and 2 of 3 branches are shown, here and on every page."));
+  }
+
   void seeds_are_one_row_until_opened() {
     const QTemporaryDir folder;
     write(folder, "a", {});
@@ -356,6 +413,28 @@ class RunListTest : public QObject {
     QCOMPARE(text(a, ui::RunsTable::state), QStringLiteral("Done"));
     QTRY_COMPARE_WITH_TIMEOUT(text(b, ui::RunsTable::state), QStringLiteral("Done, damaged"), 60000);  // when 5 s have passed
     QVERIFY(runs.index(b).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("damaged")));
+    const QColor red = ui::errorColour(QApplication::palette());
+    QCOMPARE(table.index(b, ui::RunsTable::state).data(Qt::ForegroundRole).value<QColor>(), red);
+    QVERIFY(!table.index(a, ui::RunsTable::state).data(Qt::ForegroundRole).isValid());
+    QVERIFY(is_red(runs.index(b)) && !is_red(runs.index(a)));
+    GroupedRuns grouped(&runs);
+    QVERIFY(grouped.index(1).data(RunList::DamageRole).toBool());  // its two seeds are one row
+    QVERIFY(grouped.index(1).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("1 damaged")));
+  }
+
+  /// Runs of one architecture and one name that differ in a setting say in which, as charts do.
+  void the_table_names_settings_that_differ() {
+    const QTemporaryDir folder;
+    write(folder, "a", {.mixer = "top1_chunk", .chunk = 16});
+    write(folder, "b", {.mixer = "top1_chunk", .chunk = 32});
+    RunList runs(folder.path());
+    const ui::RunsTable table(&runs);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    const auto cell = [&](const char* run) {
+      return table.index(runs.row(folder.filePath(QString::fromLatin1(run))), ui::RunsTable::architecture);
+    };
+    QCOMPARE(cell("a").data().toString(), QStringLiteral("Top-1 Chunk exact, chunk 16"));
+    QCOMPARE(cell("b").data(ui::RunsTable::SortRole).toString(), QStringLiteral("Top-1 Chunk exact, chunk 32"));
   }
 
   /// Star, tags and note are kept beside the run, found by the filter, seen by other windows, and never written over what cannot be read.

@@ -9,6 +9,7 @@
 #include <QMenu>
 #include <QSettings>
 #include <QSignalSpy>
+#include <QStyledItemDelegate>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -318,6 +319,35 @@ class RunsPageTest : public QObject {
     model.tree.setGrouping({});
     model.runs.setFilter(QStringLiteral("stopped"));  // the run is not among them
     QTRY_COMPARE(shown(model.tree), QStringLiteral("step-50"));
+  }
+
+  /// Every run with branches has rows of its own below it; a filter tells of each of them, and that must not cost a measurement each.
+  void columns_are_measured_once_for_many_changes() {
+    class Counting : public QStyledItemDelegate {
+     public:
+      mutable int asked = 0;
+      QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+        ++asked;
+        return QStyledItemDelegate::sizeHint(option, index);
+      }
+    };
+    const QTemporaryDir folder;
+    constexpr int kRuns = 12;
+    for (int i = 0; i < kRuns; ++i) {
+      write(folder, qPrintable(QString("run-%1").arg(i)), {.seed = i + 1, .steps = 60});
+      write(folder, qPrintable(QString("run-%1/branches/step-40").arg(i)), {.seed = i + 1, .steps = 50});
+    }
+    Shown window(folder.path());
+    QTRY_COMPARE_WITH_TIMEOUT(window.session.runs()->rowCount(), 2 * kRuns, 20000);
+    QTest::qWait(200);
+    Counting delegate;
+    window.table()->setItemDelegate(&delegate);
+    QTest::qWait(100);
+    delegate.asked = 0;
+    window.session.runs()->setFilter(QStringLiteral("seed>0"));  // holds for all of them
+    QTest::qWait(300);
+    QVERIFY2(delegate.asked <= 3 * kRuns * RunsTable::column_count, qPrintable(QString::number(delegate.asked)));
+    window.table()->setItemDelegate(new QStyledItemDelegate(window.table()));
   }
 
   void branches_are_folded_in_the_panel() {

@@ -56,6 +56,32 @@ class SessionTest : public QObject {
     QCOMPARE(session.currentRun(), folder.filePath(QStringLiteral("a")));
   }
 
+  /// A cooldown branch is newer than its run, and is not what one looks at first; alone it is.
+  void chooses_a_run_before_its_branches() {
+    const QTemporaryDir folder, other;
+    const QString trunk = folder.filePath(QStringLiteral("a")), branch = trunk + QStringLiteral("/branches/step-50");
+    write_fixture(trunk.toStdString(), {});
+    write_fixture(branch.toStdString(), {.seed = 2});
+    {
+      Session session(folder.path());
+      QSignalSpy chosen(&session, &Session::currentRunChanged);
+      QTRY_COMPARE(session.runs()->rowCount(), 2);
+      QTRY_COMPARE(session.currentRun(), trunk);
+      session.setCurrentRun(branch);
+      QTest::qWait(500);
+      QCOMPARE(session.currentRun(), branch);  // who chooses one has it
+      for (const QList<QVariant>& each : chosen.mid(0, chosen.size() - 1)) QCOMPARE(each.first().toString(), trunk);
+    }
+    const QString alone = other.filePath(QStringLiteral("a/branches/step-50"));
+    write_fixture(alone.toStdString(), {});
+    QVERIFY(QFile::copy(alone + QStringLiteral("/run.json"), other.filePath(QStringLiteral("a/run.json"))));
+    QFile damaged(other.filePath(QStringLiteral("a/run.json")));
+    QVERIFY(damaged.open(QIODevice::WriteOnly) && damaged.write("{") == 1);
+    damaged.close();
+    Session session(other.path());
+    QTRY_COMPARE(session.currentRun(), alone);
+  }
+
   void starts_a_process_of_its_own() {
     const QTemporaryDir folder, programs;
     put_program(programs, "ps -o sid= -p $$ > \"$4.sid\"\n");

@@ -1,19 +1,24 @@
 #include <QAbstractButton>
 #include <QAccessible>
 #include <QApplication>
+#include <QCheckBox>
 #include <QClipboard>
+#include <QDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QMainWindow>
 #include <QMenu>
 #include <QMenuBar>
 #include <QPushButton>
 #include <QScreen>
 #include <QSettings>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QToolButton>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -24,12 +29,14 @@
 #include "ui/run_list.h"
 #include "ui/session.h"
 #include "ui/shell/empty_state.h"
+#include "ui/shell/help.h"
 #include "ui/shell/main_window.h"
 #include "ui/shell/message_bar.h"
 #include "ui/shell/palette.h"
 #include "ui/shell/reading_bar.h"
 #include "ui/shell/runs_panel.h"
 #include "ui/shell/same_kind.h"
+#include "ui/studies/job_script.h"
 #include "ui/theme.h"
 
 namespace saccade::test {
@@ -468,6 +475,21 @@ class ShellTest : public QObject {
     }
   }
 
+  /// In a small window a dialog's buttons are not below the edge of the screen.
+  void dialogs_fit_a_small_window() {
+    QMainWindow window;
+    window.resize(1000, 640);
+    window.show();
+    help::showKeyboard(&window);
+    const auto* keys = window.findChild<QDialog*>();
+    QVERIFY(keys && keys->height() <= 600 && keys->width() > 500);
+    const JobScript script(QStringLiteral("study"), QStringLiteral("lab"), QStringLiteral("#!/bin/sh"), false, &window);
+    QVERIFY(script.height() <= 600 && script.width() > 800);
+    window.resize(1900, 1200);
+    help::showKeyboard(&window);
+    QCOMPARE(window.findChildren<QDialog*>().last()->height(), 680);
+  }
+
   /// Kept as it changes: a window that is killed comes back as it was.
   void an_unclosed_window_is_remembered() {
     const QTemporaryDir folder;
@@ -509,6 +531,30 @@ class ShellTest : public QObject {
       QCOMPARE(themeFromName(themeName(theme)), std::optional(theme));
     }
     QVERIFY(!themeFromName(QStringLiteral("pink")));
+  }
+
+  /// Boxes and lines that are empty are seen by their edges alone: 3 : 1 at least (WCAG 2.1, 1.4.11).
+  void empty_fields_are_seen_on_dark_ground() {
+    useStyle();
+    applyTheme(Theme::dark);
+    const auto luminance = [](const QColor& colour) {
+      const auto part = [](double c) { return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
+      return 0.2126 * part(colour.redF()) + 0.7152 * part(colour.greenF()) + 0.0722 * part(colour.blueF());
+    };
+    QWidget ground;
+    auto* box = new QCheckBox(&ground);
+    auto* line = new QLineEdit(&ground);
+    auto* number = new QSpinBox(&ground);
+    box->setGeometry(10, 10, 40, 30), line->setGeometry(60, 10, 80, 30), number->setGeometry(150, 10, 80, 30);
+    ground.resize(240, 50);
+    const QImage picture = ground.grab().toImage();
+    const double base = luminance(QApplication::palette().color(QPalette::Base));
+    for (const QWidget* field : {static_cast<QWidget*>(box), static_cast<QWidget*>(line), static_cast<QWidget*>(number)}) {
+      double brightest = 0;  // along its middle, from the left into it
+      for (int x = field->x(); x < field->x() + 8; ++x) brightest = std::max(brightest, luminance(picture.pixelColor(x, 25)));
+      QVERIFY2((brightest + 0.05) / (base + 0.05) >= 3, field->metaObject()->className());
+    }
+    applyTheme(Theme::light);
   }
 
  private:

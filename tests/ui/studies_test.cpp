@@ -2,20 +2,27 @@
 #include <QAbstractItemModelTester>
 #include <QAction>
 #include <QComboBox>
+#include <QDir>
+#include <QElapsedTimer>
 #include <QFileInfo>
+#include <QHeaderView>
+#include <QHelpEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPlainTextEdit>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QTableView>
 #include <QToolButton>
+#include <QToolTip>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include "analysis/runs/run.h"
 #include "tests/app/program.h"
@@ -150,6 +157,86 @@ class StudiesTest : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(shown.takes().contains("tuned-tiny"), 20000);  // the nearest name
   }
 
+  /// Columns are as wide as what they hold: the arrow of sorting has room where it is alone, so that losses are seen in a small window.
+  void columns_keep_no_room_for_an_arrow() {
+    LinesTable table(QStringLiteral("Runs"), {QStringLiteral("Cell"), QStringLiteral("Seed"), QStringLiteral("OOD"), QStringLiteral("Why")},
+                     {1, 2}, true);
+    table.resize(600, 200);
+    table.show();
+    table.setLines({{QStringLiteral("a"), {{QStringLiteral("full")}, {QStringLiteral("1")}, {QStringLiteral("3.1")}, {}}}});
+    const int whole = table.header()->sectionSizeHint(1), without = table.header()->sectionSize(1);
+    QVERIFY2(without + 12 < whole, qPrintable(QStringLiteral("%1 of %2").arg(without).arg(whole)));
+    QVERIFY(without > table.header()->fontMetrics().horizontalAdvance(QStringLiteral("Seed")));
+    table.sortByColumn(1, Qt::AscendingOrder);
+    QCOMPARE(table.header()->sectionSize(1), whole);
+    table.sortByColumn(2, Qt::AscendingOrder);
+    QCOMPARE(table.header()->sectionSize(1), without);
+
+    LinesTable places(QStringLiteral("Queue"), {QString(), QStringLiteral("Name"), QStringLiteral("Device")}, {}, false);
+    places.resize(400, 200);
+    places.show();
+    places.setLines({{QStringLiteral("a"), {{QStringLiteral("1")}, {QStringLiteral("tour")}, {QStringLiteral("cpu")}}}});
+    QCOMPARE(places.horizontalScrollBar()->maximum(), 0);  // Qt makes no column narrower than it likes
+  }
+
+  /// A study of a thousand runs is shown anew twice a second: what has not changed costs nothing, and one run at work little.
+  void many_lines_are_quick() {
+    LinesTable table(QStringLiteral("Runs"), {QStringLiteral("Cell"), QStringLiteral("Seed"), QStringLiteral("OOD"), QStringLiteral("Why")},
+                     {1, 2}, true);
+    table.resize(500, 400);
+    table.show();
+    const auto lines = [](int step) {
+      std::vector<LinesModel::Line> all;
+      for (int i = 0; i < 1000; ++i)
+        all.push_back({QString::number(i),
+                       {{QStringLiteral("cell-%1").arg(i)},
+                        {QString::number(i == 500 ? step : i)},
+                        {QString::number(3 + 0.001 * i), 3 + 0.001 * i},
+                        {QStringLiteral("why")}}});
+      return all;
+    };
+    table.setLines(lines(0));
+    table.setCurrentKey(QStringLiteral("700"));
+    QTest::qWait(100);
+    const auto takes = [&](int step) {
+      std::vector<LinesModel::Line> next = lines(step);
+      QElapsedTimer clock;
+      clock.start();
+      const double waited = waited_for_processor();
+      table.setLines(std::move(next));
+      return 1e-6 * static_cast<double>(clock.nsecsElapsed()) - (waited_for_processor() - waited);
+    };
+    const double same = takes(0), one = takes(1);
+    qInfo("1 000 lines: %.2f ms where nothing changed, %.2f ms where one did", same, one);
+    QVERIFY2(same < 4 && one < 8, qPrintable(QStringLiteral("%1 and %2 ms").arg(same).arg(one)));
+    QCOMPARE(table.currentKey(), QStringLiteral("700"));
+    QCOMPARE(table.model()->index(500, 1).data().toString(), QStringLiteral("1"));
+    takes(123456789);  // a wider one makes its column wider
+    QVERIFY(table.columnWidth(1) > table.fontMetrics().horizontalAdvance(QStringLiteral("123456789")));
+  }
+
+  /// A name that is cut is told whole, and only then; numbers keep away from the words beside them.
+  void what_is_cut_is_told_by_a_tip() {
+    LinesTable table("Lines", {"Name", "Loss", "State"}, {1}, false);
+    const QString name = QStringLiteral("a-name-that-is-longer-than-its-column-is-wide");
+    table.setLines({{"a", {{name}, {"3.1415"}, {"finished"}}}});
+    table.resize(260, 100);
+    table.show();
+    const auto tip_at = [&](int column) {
+      const QPoint at = table.visualRect(table.model()->index(0, column)).center();
+      QHelpEvent help(QEvent::ToolTip, at, table.viewport()->mapToGlobal(at));
+      QCoreApplication::sendEvent(table.viewport(), &help);
+      const QString text = QToolTip::isVisible() ? QToolTip::text() : QString();
+      QToolTip::hideText();
+      return text;
+    };
+    QCOMPARE(tip_at(0), name);
+    QTRY_VERIFY(!QToolTip::isVisible());
+    QVERIFY(tip_at(1).isEmpty());
+    const int wide = table.fontMetrics().horizontalAdvance("3.1415");
+    QVERIFY(table.columnWidth(1) >= wide + 10 && table.columnWidth(2) >= table.fontMetrics().horizontalAdvance("finished") + 10);
+  }
+
   /// Queued from the window, it trains without it: the page is closed at once and another one finds the study complete.
   void a_study_goes_on_without_the_window() {
     {
@@ -167,6 +254,7 @@ class StudiesTest : public QObject {
     for (const Json& cell : now["cells"]) tuned += cell["tuning"]["state"] == "tuned";
     QVERIFY2(shown.cell("Studies", 0, 5).startsWith(QString("%1 tuned").arg(tuned)), qPrintable(shown.cell("Studies", 0, 5)));
     QCOMPARE(shown.table("Runs of the study")->model()->rowCount(), 8);
+    QCOMPARE(shown.table("Runs of the study")->model()->headerData(1, Qt::Horizontal).toString(), QString("Learning rate"));
     auto* tuning = shown.child<QListWidget>("Tuning of the cells");
     QCOMPARE(tuning->count(), 2);
     QVERIFY(tuning->item(0)->text().contains(now["cells"][0]["tuning"]["state"].get<std::string>().c_str()));
@@ -207,6 +295,32 @@ class StudiesTest : public QObject {
   void a_study_whose_runs_are_open_stays() {
     Shown shown(program_.path("runs/widths/runs"));
     QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Studies", 0, 0), QString("widths"), 20000);
+  }
+
+  /// The best value so far is no tuned value: what is in bold are runs at the best of a search that has ended.
+  void values_are_bold_when_their_search_has_ended() {
+    const QString runs = program_.path("runs/widths/runs/"), kept = program_.path("kept");
+    const auto bold = [&](Shown& shown) {
+      const QAbstractItemModel* model = shown.table("Runs of the study")->model();
+      std::map<std::string, int> count;  // by cell
+      for (int row = 0; row < model->rowCount(); ++row)
+        count[model->index(row, 0).data().toString().toStdString()] += model->index(row, 1).data(Qt::FontRole).value<QFont>().bold();
+      return count;
+    };
+    const Json now = status("runs/widths");
+    const std::string first = now["cells"][0]["name"], second = now["cells"][1]["name"];
+    Shown shown(program_.path("runs"));
+    QTRY_VERIFY_WITH_TIMEOUT(bold(shown)[first] == 2 && bold(shown)[second] == 2, 20000);  // two seeds each
+    std::string of_search;
+    for (const Json& run : now["runs"]) {
+      std::ostringstream best;
+      best << "_learning_rate-" << now["cells"][0]["tuning"]["best"].get<double>() << "_";
+      const std::string name = run["name"];
+      if (run["cell"] == first && name.find(best.str()) == std::string::npos) of_search = name;
+    }
+    QVERIFY(QDir().rename(runs + QString::fromStdString(of_search), kept));
+    QTRY_VERIFY_WITH_TIMEOUT(bold(shown)[first] == 0 && bold(shown)[second] == 2, 20000);
+    QVERIFY(QDir().rename(kept, runs + QString::fromStdString(of_search)));
   }
 
   /// Order, pause, taking out and going on are those of the queue.
@@ -289,7 +403,7 @@ class StudiesTest : public QObject {
     shown.table("Studies")->setCurrentKey(program_.path("runs/bad"));
     QTRY_COMPARE(shown.cell("Runs of the study", 0, 5), QString("given up"));
     QCOMPARE(shown.cell("Runs of the study", 0, 7), QString("no room on the disk"));
-    QVERIFY(shown.child<QLabel>("The selected study")->text().contains("1 runs were given up"));
+    QVERIFY(shown.child<QLabel>("The selected study")->text().contains("1 run was given up"));
     QTest::mouseClick(shown.button("Go on"), Qt::LeftButton);
     QTRY_COMPARE_WITH_TIMEOUT(shown.cell("Runs of the study", 0, 5), QString("finished"), 60000);
   }

@@ -8,6 +8,7 @@
 #include <QGuiApplication>
 #include <QLegend>
 #include <QPainter>
+#include <limits>
 #include <tuple>
 
 #include "ui/charts/map_painter.h"
@@ -170,8 +171,11 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   const QFontMetricsF metrics(font());
   const double room = horizontal ? 5.5 * metrics.averageCharWidth() + 2 * metrics.height() : 2.6 * metrics.height();
   const int most = std::clamp(static_cast<int>(0.85 * length / room), 2, 12);
-  const bool named = !recipe.names.empty(), fit = named && namesFit(recipe.names, horizontal, length / (scale.high - scale.low));
-  const Ticks ticks = named   ? named_ticks(scale, recipe.names, !fit)
+  const bool named = !recipe.names.empty();
+  const double place_of_name = length / (scale.high - scale.low);
+  const WhatDiffers names = shownNames(recipe.names, horizontal, place_of_name);
+  const bool fit = !named || !names.names.empty();
+  const Ticks ticks = named   ? named_ticks(scale, fit ? names.names : recipe.names, !fit)
                       : cells ? cell_ticks(scale.low, scale.high, most)
                               : ticks_for(scale, most);
   const bool dense = static_cast<double>(ticks.minor.size()) > length / (4 * unit_);
@@ -183,9 +187,17 @@ void ChartScene::setAxis(QCategoryAxis& axis, const AxisScale& scale, const Axis
   axis.setReverse(scale.reversed);
   axis.setStartValue(low - (high - low));
   QString last;
-  for (size_t i = 0; i < ticks.positions.size(); ++i)
-    if (ticks.labels[i] != last) axis.append(last = ticks.labels[i], std::clamp(scale.shown(ticks.positions[i]), low, high));
-  const std::string title = fit ? recipe.title : title_with_names(recipe);
+  const double along = length - 5 * metrics.height();       // at least, beside the labels and the title of the other axis
+  double taken = -std::numeric_limits<double>::infinity();  // where the label before ends; on a logarithmic axis they come ever closer
+  for (size_t i = 0; i < ticks.positions.size(); ++i) {
+    const double at = std::clamp(scale.shown(ticks.positions[i]), low, high), place = (at - low) / (high - low) * along;
+    const double half = horizontal && scale.logarithmic ? (metrics.horizontalAdvance(ticks.labels[i]) + metrics.averageCharWidth()) / 2 : 0;
+    if (ticks.labels[i] == last || (half > 0 && place - half < taken)) continue;
+    axis.append(last = ticks.labels[i], at);
+    taken = place + half;
+  }
+  const std::string between = recipe.title.empty() || names.common.empty() ? "" : ": ";
+  const std::string title = fit ? recipe.title + between + names.common : title_with_names(recipe);
   axis.setTitleText(QString::fromStdString(title).toHtmlEscaped());
   axis.setTitleVisible(!title.empty() && !style_.compact);
 }
@@ -197,6 +209,23 @@ bool ChartScene::namesFit(const std::vector<std::string>& names, bool horizontal
   for (const std::string& name : names) widest = std::max(widest, metrics.horizontalAdvance(QString::fromStdString(name)));
   return horizontal ? widest + metrics.averageCharWidth() <= 0.85 * place
                     : metrics.height() <= 0.9 * place && widest <= chart_->size().width() / 3;
+}
+
+/// Whole on a line, else without what all have, else whole in several lines.
+WhatDiffers ChartScene::shownNames(const std::vector<std::string>& names, bool horizontal, double place) const {
+  const auto as_html = [](std::vector<std::string> texts) {  // as which Qt Charts reads labels
+    for (std::string& text : texts) text = QString::fromStdString(text).toHtmlEscaped().toStdString();
+    return texts;
+  };
+  if (namesFit(names, horizontal, place)) return {{}, as_html(names)};
+  WhatDiffers shorter = what_differs(names);
+  if (!shorter.common.empty() && namesFit(shorter.names, horizontal, place)) return {shorter.common, as_html(std::move(shorter.names))};
+  std::vector<std::string> broken;
+  const QFontMetricsF metrics(font());
+  for (const std::string& name : names)
+    if (const QStringList lines = lines_of_name(name, metrics, 0.85 * place); horizontal && !lines.isEmpty())
+      broken.push_back(lines.join(QChar('\n')).toHtmlEscaped().replace(QChar('\n'), QStringLiteral("<br>")).toStdString());
+  return {{}, broken.size() == names.size() ? broken : std::vector<std::string>{}};
 }
 
 void ChartScene::paint(QPainter& painter, double column, bool exact_map) {

@@ -14,6 +14,7 @@
 #include "ui/charts/figure_view.h"
 #include "ui/charts/legend.h"
 #include "ui/charts/prepared_figure.h"
+#include "ui/charts/ticks.h"
 
 class QCategoryAxis;
 class QChart;
@@ -67,6 +68,8 @@ class ChartScene {
   bool dropCutTitles(const QFontMetricsF& metrics);
   bool isCut(const QCategoryAxis& axis) const;
   bool namesFit(const std::vector<std::string>& names, bool horizontal, double place) const;
+  /// The names of an axis as they stand at it. Empty: only their numbers have room.
+  WhatDiffers shownNames(const std::vector<std::string>& names, bool horizontal, double place) const;
   void setAxis(QCategoryAxis& axis, const AxisScale& scale, const AxisRecipe& recipe, double length, bool cells);
   void paintMap(QPainter& painter, bool exact);
   void paintFrame(QPainter& painter) const;

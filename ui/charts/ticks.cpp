@@ -1,5 +1,6 @@
 #include "ui/charts/ticks.h"
 
+#include <QRegularExpression>
 #include <algorithm>
 #include <array>
 
@@ -75,7 +76,9 @@ double round_step(double raw) {
 
 Ticks linear_ticks(double low, double high, int most) {
   Ticks ticks;
-  const double step = round_step((high - low) / most);
+  double step = round_step((high - low) / most);
+  const auto inside = [&] { return std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1; };
+  while (inside() < 2) step = round_step(step * 0.4);  // one number tells no scale
   const double largest = std::max(std::abs(low), std::abs(high));
   if (!(step > largest * 1e-14)) return ticks;  // neighbours are one number
   const double slack = step * 1e-9;
@@ -170,6 +173,40 @@ Ticks named_ticks(const AxisScale& scale, const std::vector<std::string>& names,
     ticks.labels.push_back(numbers ? QString::number(i + 1) : QString::fromStdString(names[i]));
   }
   return ticks;
+}
+
+WhatDiffers what_differs(const std::vector<std::string>& names) {
+  if (names.size() < 2) return {{}, names};
+  const std::string& first = names.front();
+  size_t before = first.size(), behind = first.size();  // characters that all begin and end with
+  for (const std::string& name : names) {
+    const auto begins = std::mismatch(first.begin(), first.end(), name.begin(), name.end()).first;
+    const auto ends = std::mismatch(first.rbegin(), first.rend(), name.rbegin(), name.rend()).first;
+    before = std::min(before, static_cast<size_t>(begins - first.begin()));
+    behind = std::min(behind, static_cast<size_t>(ends - first.rbegin()));
+  }
+  const auto between_words = [](char c) { return c == '-' || c == ' '; };
+  while (before > 0 && !between_words(first[before - 1])) --before;
+  while (behind > 0 && !between_words(first[first.size() - behind])) --behind;
+  const auto is_left = [&](const std::string& name) { return name.size() > before + behind; };
+  if (before + behind == 0 || !std::all_of(names.begin(), names.end(), is_left)) return {{}, names};
+  WhatDiffers parts{first.substr(0, before) + "…" + first.substr(first.size() - behind), {}};
+  for (const std::string& name : names) parts.names.push_back(name.substr(before, name.size() - before - behind));
+  return parts;
+}
+
+QStringList lines_of_name(const std::string& name, const QFontMetricsF& metrics, double room) {
+  constexpr qsizetype kMost = 3;
+  static const QRegularExpression between_words(QStringLiteral("(?<=[- ])"));
+  QStringList lines;
+  for (const QString& word : QString::fromStdString(name).split(between_words, Qt::SkipEmptyParts)) {
+    if (!lines.isEmpty() && metrics.horizontalAdvance((lines.last() + word).trimmed()) <= room)
+      lines.last() += word;
+    else
+      lines << word;
+    if (metrics.horizontalAdvance(lines.last().trimmed()) > room || lines.size() > kMost) return {};
+  }
+  return lines;
 }
 
 QString fixed_number(double value, int decimals) {

@@ -12,6 +12,7 @@
 
 #include "analysis/figures/number_figures.h"
 #include "analysis/figures/score_figures.h"
+#include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/compare/failed_items.h"
 #include "ui/compare/runs_chart.h"
@@ -124,10 +125,15 @@ void CompareCharts::show(int index) {
   stack_->setCurrentIndex(index);
 }
 
+bool CompareCharts::showsScores() const { return stack_->currentWidget() == scores_; }
+
+std::string CompareCharts::task() const { return chosen(task_); }
+
 int CompareCharts::leastWidth() const { return stack_->currentWidget()->minimumSizeHint().width(); }
 
 QComboBox* CompareCharts::choice(const QString& name, const QString& help, const char* key, RunsChart& chart) {
   auto* box = new QComboBox;
+  calm_wheel(box);
   box->setAccessibleName(name);
   box->setToolTip(help);
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
@@ -186,11 +192,24 @@ void CompareCharts::makeNumbers() {
 
 const ScoreView& CompareCharts::scoreView() const { return kScoreViews[static_cast<size_t>(std::max(0, score_view_->currentIndex()))]; }
 
+/// What is said where no score is drawn: of a map that there may be others.
+QString CompareCharts::noScores() const {
+  const std::vector<const Run*> runs = session_.runs()->visibleRuns();
+  const bool any = std::any_of(runs.begin(), runs.end(), [](const Run* run) { return !run->task_scores().empty(); });
+  if (!any)
+    return tr(
+        "No run has been scored yet: saccade evaluate RUN --task NAME scores its checkpoints, and saccade tasks lists what there is.");
+  const ScoreView& view = scoreView();
+  return (view.of_one ? tr("The run that is selected in the list has no score with a place on the %1. Choose dots to see all scores.")
+                      : tr("No score has a place on the %1. Choose dots to see all scores."))
+      .arg(tr(view.title));
+}
+
 void CompareCharts::makeScores() {
   scores_ = new RunsChart(
-      session_, tr("Scores of tasks"), tr("newest checkpoint scored · a click: what failed"),
-      tr("No run has been scored yet: saccade evaluate RUN --task NAME scores its checkpoints, and saccade tasks lists what there is."),
+      session_, tr("Scores of tasks"), tr("newest checkpoint scored · a click: what failed"), QString(),
       [this] {
+        scores_->setEmptyText(noScores());
         return [task = chosen(task_), view = &scoreView(), current = session_.currentRun()](const ShownRuns& shown) {
           const DrawnSet runs = view->runs(shown, current);
           return *view->across == 0 ? with_parts_named(score_dots(runs, task), runs) : score_map(runs, task, view->across, view->down);
@@ -202,6 +221,7 @@ void CompareCharts::makeScores() {
       choice(tr("Scores as"),
              tr("Dots with 95 % intervals, or a map: of the run selected in the list and its seeds, by what the names of tasks say"),
              "compare/score-view", *scores_);
+  connect(task_, &QComboBox::currentIndexChanged, this, &CompareCharts::taskChanged);
   const QSignalBlocker blocker(score_view_);
   for (const ScoreView& view : kScoreViews) score_view_->addItem(tr(view.title), QString::fromLatin1(view.key));
   score_view_->setCurrentIndex(std::max(0, score_view_->findData(session_.place().value("compare/score-view").toString())));
@@ -263,6 +283,7 @@ void CompareCharts::offer(const Found& found) {
     const QVariant before = box.currentData();
     refill(box, entries, session_.place().value(key).toString());
     if (box.currentData() != before) chart.refresh();
+    if (box.currentData() != before && &chart == scores_) Q_EMIT taskChanged();  // the box tells nobody while it is filled
   };
   fill(*domain_, domains, "compare/position-domain", *position_);
   fill(*up_, ups, "compare/up", *numbers_);

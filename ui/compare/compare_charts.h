@@ -25,10 +25,13 @@ class CompareCharts : public QWidget {
   Q_OBJECT
  public:
   CompareCharts(Session& session, QWidget* trajectories, QWidget* parent);
-  int leastWidth() const;  ///< of the chart that is shown
+  int leastWidth() const;    ///< of the chart that is shown
+  bool showsScores() const;  ///< whether that is the one of scores
+  std::string task() const;  ///< which tasks it shows; see ScoreChoice
 
  Q_SIGNALS:
   void chartChanged();  ///< another one is shown
+  void taskChanged();   ///< other tasks are
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -43,6 +46,7 @@ class CompareCharts : public QWidget {
   void makePosition();
   void makeNumbers();
   void makeScores();
+  QString noScores() const;
   const ScoreView& scoreView() const;
   void offerFailed(const std::function<std::vector<ScoreSource>(const DrawnSet&, const std::string& task)>& sources);
   void gather(bool urgent);  ///< what the shown runs have to choose from, in a thread

@@ -1,7 +1,5 @@
 #include "ui/compare/compare_page.h"
 
-#include <QApplication>
-#include <QClipboard>
 #include <QComboBox>
 #include <QEvent>
 #include <QLabel>
@@ -11,13 +9,19 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "analysis/comparison/end_evaluations.h"
 #include "analysis/comparison/groups.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/studies/study_folder.h"
+#include "kernels/engine/error.h"
+#include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/compare/compare_charts.h"
 #include "ui/compare/fitted_table.h"
+#include "ui/compare/score_tests_card.h"
+#include "ui/compare/table_card.h"
+#include "ui/empty_words.h"
 #include "ui/kept_zoom.h"
 #include "ui/live/live_figures.h"
 #include "ui/page.h"
@@ -64,6 +68,8 @@ QString verdict(const Comparison& comparison) {
   return lines.join(QLatin1Char('\n'));
 }
 
+constexpr const char* kValidation = "validation";
+
 /// So little that it is reckoned while one waits.
 bool is_little(const ShownRuns& shown) { return shown.runs().size() <= 24; }
 
@@ -72,7 +78,8 @@ struct Wanted {
   std::optional<double> at_loss;
   std::string domain;
   PretrainingLoss pretraining;
-  QString current;  ///< directory
+  std::string split;  ///< that losses at the end are of
+  QString current;    ///< directory
   TuningOfRun tuning;
 };
 
@@ -87,6 +94,23 @@ std::vector<double> entropies_of(const RunSet& runs) {
   return entropies;
 }
 
+/// On another split than validation with the ends that studies have evaluated on it; where there are none a warning says so, and how to
+/// make some.
+Comparison compared(const RunSet& runs, const Wanted& wanted) {
+  std::string problem;
+  if (wanted.split != kValidation) try {
+      const EndEvaluations ends(runs, wanted.split);
+      if (ends.count() > 0) return compare_at_ends(runs, ends, wanted.at_loss, wanted.domain, wanted.pretraining, wanted.tuning);
+      problem = how_to_evaluate_ends(wanted.split);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  Comparison comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining, wanted.tuning);
+  if (!problem.empty())
+    comparison.warnings.push_back("the ends are of the validation split, not of the " + wanted.split + " split: " + problem);
+  return comparison;
+}
+
 /// The group of the baseline, else of the current run, first: the others are measured against it. Its name is the one of the selection.
 ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Wanted& wanted,
                        const std::shared_ptr<const PreparedFigure>& before) {
@@ -98,7 +122,7 @@ ComparePage::Made made(const std::shared_ptr<const ShownRuns>& shown, const Want
   if (first == runs.end()) first = at(wanted.current);
   if (first != runs.end()) std::rotate(runs.begin(), first, first + 1);
   ComparePage::Made result;
-  result.comparison = compare(runs, wanted.at_loss, wanted.domain, {}, wanted.pretraining, wanted.tuning);
+  result.comparison = compared(runs, wanted);
   result.entropies = entropies_of(runs);
   for (ComparisonRow& row : result.comparison.rows)
     for (const ShownGroup& group : shown->groups)
@@ -119,6 +143,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
       trajectories_(new FigureView),
       domain_(new QComboBox),
       pretraining_(new QComboBox),
+      split_(new QComboBox),
       common_(new QToolButton),
       verdict_(new QLabel(this)) {
   trajectory_card_ = new Card(tr("OOD loss against pre-training loss"), tr("drag the line · dotted: equal losses"), trajectories_, this);
@@ -131,6 +156,12 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
     pretraining_->setItemData(i, QString::fromStdString(describe(PretrainingLoss{static_cast<PretrainingLoss::Kind>(i)})), Qt::ToolTipRole);
   pretraining_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   pretraining_->setMinimumContentsLength(10);
+  split_->setAccessibleName(tr("Split of losses at the end"));
+  split_->addItem(tr("validation split"), QString::fromLatin1(kValidation));
+  split_->addItem(tr("test split"), QStringLiteral("test"));
+  split_->setToolTip(
+      tr("Which text losses at the end are of: as the runs recorded them, or the test split, as their studies evaluated it"));
+  for (QComboBox* box : {domain_, pretraining_, split_}) calm_wheel(box);
   pretraining_->setToolTip(tr("What counts as the pre-training loss"));
   common_->setText(tr("lowest common loss"));
   common_->setToolTip(
@@ -138,14 +169,14 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   trajectory_card_->addControl(pretraining_);
   trajectory_card_->addControl(domain_);
   trajectory_card_->addControl(common_);
-  trajectories_->setEmptyText(
-      tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once training.evaluate_every steps are "
-         "done."));
 
   charts_ = new CompareCharts(session_, trajectory_card_, this);
-  connect(charts_, &CompareCharts::chartChanged, this, &ComparePage::limitTables);
   auto* column = new QVBoxLayout(this);
   column->addWidget(new TwoColumns({charts_, 5, 5}, {makeTables(), 4, 5}, 860, 2, this));
+  connect(charts_, &CompareCharts::chartChanged, this, &ComparePage::chooseTables);
+  connect(charts_, &CompareCharts::taskChanged, tests_, &ScoreTestsCard::refresh);
+  connect(tests_, &ScoreTestsCard::changed, this, &ComparePage::chooseTables);
+  chooseTables();
 
   trajectories_->setKeysOnly(true);
   connect(session_.runs(), &RunList::changed, this, &ComparePage::refresh);
@@ -153,6 +184,7 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
   if (const QVariant loss = session_.place().value("compare/loss"); loss.isValid()) at_loss_ = loss.toDouble();
   wanted_domain_ = session_.place().value("compare/domain").toString();
   pretraining_->setCurrentIndex(std::clamp(session_.place().value("compare/pretraining").toInt(), 0, pretraining_->count() - 1));
+  split_->setCurrentIndex(std::max(0, split_->findData(session_.place().value("compare/split"))));
   restore_zoom(*trajectories_, session_.place(), "compare/zoom");
   connect(trajectories_, &FigureView::zoomChanged, this, [this] { keep_zoom(*trajectories_, session_.place(), "compare/zoom"); });
   connect(domain_, &QComboBox::currentIndexChanged, this, [this] {
@@ -164,6 +196,10 @@ ComparePage::ComparePage(Session& session, QWidget* parent)
     session_.place().set("compare/pretraining", index);
     at_loss_.reset();  // another loss has another scale
     session_.place().set("compare/loss", {});
+    refresh();
+  });
+  connect(split_, &QComboBox::currentIndexChanged, this, [this] {
+    session_.place().set("compare/split", split_->currentData());
     refresh();
   });
   connect(trajectories_, &FigureView::failed, &session_, &Session::failed);
@@ -195,7 +231,10 @@ void ComparePage::resizeEvent(QResizeEvent* event) {
 /// scroll.
 void ComparePage::fitWords() {
   int left = tables_->height() - 2 * tables_->layout()->spacing();
+  const bool scores = !equal_card_->isVisibleTo(tables_);
+  if (scores) tests_->fitRows(), left -= tests_->wholeHeight();
   for (const auto& [card, view] : {std::pair(equal_card_, equal_view_), std::pair(end_card_, end_view_)}) {
+    if (card == equal_card_ && scores) continue;
     const int whole = card->sizeHint().height() - view->sizeHint().height() + view->wholeHeight();
     card->setMaximumHeight(std::max(whole, card->minimumSizeHint().height()));
     left -= whole;
@@ -208,6 +247,16 @@ void ComparePage::fitWords() {
 void ComparePage::limitTables() {
   fitWords();
   for (FittedTable* view : {equal_view_, end_view_}) view->limit(widestTable());
+  tests_->limit(widestTable());
+}
+
+/// Beside the chart of scores, where there are any, their tests in place of the losses that trajectories are read at.
+void ComparePage::chooseTables() {
+  const bool scores = charts_->showsScores();
+  tests_->setVisible(scores);
+  tests_->setMaximumHeight(tests_->isEmpty() ? 0 : QWIDGETSIZE_MAX);  // hidden, it would not learn of scores that come
+  equal_card_->setVisible(!scores || tests_->isEmpty());
+  limitTables();
 }
 
 bool ComparePage::eventFilter(QObject* watched, QEvent* event) {
@@ -231,17 +280,21 @@ QWidget* ComparePage::makeTables() {
   more_seeds_->setEnabled(false);
   connect(equal_view_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
           [this] { more_seeds_->setEnabled(equal_view_->selectionModel()->hasSelection()); });
-  addColumnsButton(*equal_card_, *equal_view_);
-  addColumnsButton(*end_card_, *end_view_);
+  add_columns_button(*equal_card_, *equal_view_);
+  end_card_->addControl(split_);
+  add_columns_button(*end_card_, *end_view_);
   equal_card_->addControl(more_seeds_);
-  addCopyButton(*equal_card_, *equal_);
-  addCopyButton(*end_card_, *end_);
+  add_copy_button(*equal_card_, *equal_);
+  add_copy_button(*end_card_, *end_);
   verdict_->setWordWrap(true);
   verdict_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   verdict_->setAccessibleName(tr("Whether the runs can be compared"));
   tables_ = new QWidget(this);
   auto* layout = new QVBoxLayout(tables_);
   layout->setContentsMargins(0, 0, 0, 0);
+  tests_ = new ScoreTestsCard(
+      session_, [this] { return charts_->task(); }, tables_);
+  layout->addWidget(tests_, 1);
   layout->addWidget(equal_card_, 1);
   layout->addWidget(end_card_, 1);
   words_ = new PlainScroll(verdict_, tables_);
@@ -261,30 +314,6 @@ FittedTable* ComparePage::makeTable(ComparisonTable& table, const QString& name)
             if (words_) fitWords();
           });
   return view;
-}
-
-/// Goes on to the columns that have no room beside those that are seen.
-void ComparePage::addColumnsButton(Card& card, FittedTable& view) {
-  auto* button = new QToolButton;
-  button->setAutoRaise(true);
-  button->setAccessibleName(tr("Other columns: %1").arg(view.accessibleName()));
-  button->setToolTip(tr("The columns that have no room beside these"));
-  button->hide();
-  card.addControl(button);
-  connect(button, &QToolButton::clicked, &view, [&view] { view.showPage((view.page() + 1) % view.pages()); });
-  connect(&view, &FittedTable::pagesChanged, button, [button, &view] {
-    button->setText(tr("columns %1/%2 ▸").arg(view.page() + 1).arg(view.pages()));
-    button->setVisible(view.pages() > 1);
-  });
-}
-
-void ComparePage::addCopyButton(Card& card, const ComparisonTable& table) {
-  auto* copy = new QToolButton;
-  copy->setText(tr("Copy"));
-  copy->setToolTip(tr("Copy the table, tab-separated"));
-  copy->setAutoRaise(true);
-  connect(copy, &QToolButton::clicked, this, [&table] { QApplication::clipboard()->setText(table.asText()); });
-  card.addControl(copy);
 }
 
 /// The program decides on the seeds; a row's runs are in its study, or beside its first.
@@ -331,13 +360,16 @@ void ComparePage::refresh() {
   if (stale_) return;
   updateDomains();
   const std::shared_ptr<const ShownRuns> shown = session_.runs()->shown();
-  const Wanted wanted{at_loss_, domain(), pretraining(), session_.currentRun(), tuning_};
+  const Wanted wanted{at_loss_, domain(), pretraining(), split_->currentData().toString().toStdString(), session_.currentRun(), tuning_};
   if (is_little(*shown) && !job_.busy()) return show(made(shown, wanted, trajectories_->prepared()));
   job_.ask([shown, wanted, before = trajectories_->prepared()] { return made(shown, wanted, before); }, true);
 }
 
 void ComparePage::show(const Made& made) {
   const Comparison& comparison = made.comparison;
+  trajectories_->setEmptyText(
+      empty_words(*session_.runs(), tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once "
+                                       "training.evaluate_every steps are done.")));
   trajectories_->setPrepared(made.figure);
   keep_zoom(*trajectories_, session_.place(), "compare/zoom");  // another loss on the x axis ends it
   equal_->setComparison(comparison);
@@ -345,6 +377,9 @@ void ComparePage::show(const Made& made) {
   equal_card_->setTitle(tr("At equal pre-training loss"),
                         comparison.equal_loss ? tr("%1 nats · mean of seeds").arg(QString::number(*comparison.equal_loss, 'f', 3))
                                               : tr("no loss that the first and another have passed"));
+  end_card_->setTitle(tr("At the end"), comparison.split == kValidation
+                                            ? tr("mean of seeds")
+                                            : tr("mean of seeds · %1 tokens of every domain").arg(comparison.split_tokens));
   equal_view_->fit(widestTable(), equal_->moreColumns());
   end_view_->fit(widestTable(), end_->moreColumns());
   common_->setEnabled(at_loss_.has_value());

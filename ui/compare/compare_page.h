@@ -18,6 +18,7 @@ class Card;
 class CompareCharts;
 class FigureView;
 class FittedTable;
+class ScoreTestsCard;
 class Session;
 
 /// Architectures at equal pre-training loss: trajectories with a line that can be dragged, and what they say in tables.
@@ -38,12 +39,11 @@ class ComparePage : public QWidget {
 
  private:
   FittedTable* makeTable(ComparisonTable& table, const QString& name);
-  void addColumnsButton(Card& card, FittedTable& view);
   QWidget* makeTables();
   int widestTable() const;
   void limitTables();
+  void chooseTables();
   void fitWords();
-  void addCopyButton(Card& card, const ComparisonTable& table);
   void refresh();
   void show(const Made& made);
   void updateDomains();
@@ -60,11 +60,12 @@ class ComparePage : public QWidget {
   FigureView* trajectories_;
   CompareCharts* charts_;
   Card *trajectory_card_, *equal_card_, *end_card_;
-  QComboBox *domain_, *pretraining_;
+  QComboBox *domain_, *pretraining_, *split_;
   QToolButton *common_, *more_seeds_;
   ComparisonTable *equal_, *end_;
   FittedTable *equal_view_, *end_view_;
-  QWidget* tables_ = nullptr;  ///< with the words below them
+  ScoreTestsCard* tests_ = nullptr;  ///< in place of the table at equal losses, beside the chart of scores
+  QWidget* tables_ = nullptr;        ///< with the words below them
   QLabel* verdict_;
   QScrollArea* words_ = nullptr;  ///< what verdict_ stands in
   QObject while_whole_;           ///< receives what widgets below still send while the page, no longer one, hides and deletes them

@@ -100,10 +100,11 @@ void ComparisonTable::setComparison(const Comparison& comparison, const std::vec
   beginResetModel();
   rows_.clear();
   more_columns_.clear();
-  best_ = best_row(comparison, kind_ == Kind::at_end ? ComparedAt::end : ComparedAt::equal_loss);
-  for (const ComparisonRow& row : comparison.rows) {
+  const std::optional<size_t> best = best_row(comparison, kind_ == Kind::at_end ? ComparedAt::end : ComparedAt::equal_loss);
+  best_column_ = kind_ == Kind::at_end ? 2 : 1;
+  for (const ComparisonRow& row : comparison.rows)
     rows_.push_back({{{QString::fromStdString(row.title), NAN}}, QString::fromStdString(row.directory.string())});
-  }
+  if (best) rows_[*best].best = true;
   if (kind_ == Kind::at_equal_loss)
     setEqualLoss(comparison);
   else
@@ -246,10 +247,11 @@ int ComparisonTable::columnCount(const QModelIndex& parent) const { return paren
 
 QVariant ComparisonTable::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  if (role == Qt::DisplayRole || role == Qt::ToolTipRole) return shown(index.row()).cells[static_cast<size_t>(index.column())].text;
+  const Cell& cell = shown(index.row()).cells[static_cast<size_t>(index.column())];
+  if (role == Qt::ToolTipRole && !cell.tip.isEmpty()) return wrapped_tip(cell.tip);
+  if (role == Qt::DisplayRole || role == Qt::ToolTipRole) return cell.text;
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignVCenter | (index.column() == 0 ? Qt::AlignLeft : Qt::AlignRight));
-  if (role == Qt::FontRole && rowCount() > 1 && shown_[static_cast<size_t>(index.row())] == best_ &&
-      index.column() == (kind_ == Kind::at_end ? 2 : 1)) {
+  if (role == Qt::FontRole && rowCount() > 1 && shown(index.row()).best && index.column() == best_column_) {
     QFont bold;
     bold.setBold(true);
     return bold;

@@ -87,8 +87,9 @@ void FailedItemsMenu::addItems(QMenu& menu, const Found& found, size_t most) {
     connect(problem, &QAction::triggered, this, [this, reason = found.problem] { Q_EMIT session_.failed(reason); });
     return;
   }
-  const QString title = items.empty() ? tr("%1: all %2 items are right") : tr("%1: %3 of %2 items failed");
-  menu.addAction(entry(title.arg(of).arg(found.failed.asked).arg(items.size())))->setEnabled(false);
+  const QString title = items.empty() ? tr("%1: all %2 items are right").arg(of).arg(found.failed.asked)
+                                      : tr("%1: %3 of %2 items failed").arg(of).arg(found.failed.asked).arg(items.size());
+  menu.addAction(entry(title))->setEnabled(false);
   for (size_t i = 0; i < std::min(most, items.size()); ++i)
     connect(menu.addAction(entry(words_of(items[i], found.failed.kind))), &QAction::triggered, this, [this, found, i] { open(found, i); });
   if (items.size() > most)

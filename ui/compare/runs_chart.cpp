@@ -1,8 +1,10 @@
 #include "ui/compare/runs_chart.h"
 
 #include <QVBoxLayout>
+#include <utility>
 
 #include "ui/charts/figure_view.h"
+#include "ui/empty_words.h"
 #include "ui/run_list.h"
 #include "ui/session.h"
 
@@ -13,10 +15,10 @@ RunsChart::RunsChart(Session& session, const QString& title, const QString& subt
     : QWidget(parent),
       session_(session),
       maker_(std::move(maker)),
+      empty_(empty),
       view_(new FigureView),
       card_(new Card(title, subtitle, view_, this)),
       job_(this, [this](const std::shared_ptr<const PreparedFigure>& figure) { view_->setPrepared(figure); }) {
-  view_->setEmptyText(empty);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(card_);
@@ -33,9 +35,11 @@ void RunsChart::showEvent(QShowEvent* event) {
 void RunsChart::make(bool urgent) {
   stale_ = !isVisible();
   if (stale_) return;
-  job_.ask(
-      [maker = maker_(), shown = session_.runs()->shown(), before = view_->prepared()] { return prepare_figure(maker(*shown), before); },
-      urgent);
+  Make maker = maker_();
+  view_->setEmptyText(empty_words(*session_.runs(), empty_));
+  job_.ask([maker = std::move(maker), shown = session_.runs()->shown(),
+            before = view_->prepared()] { return prepare_figure(maker(*shown), before); },
+           urgent);
 }
 
 }  // namespace saccade::ui

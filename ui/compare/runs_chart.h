@@ -26,7 +26,8 @@ class RunsChart : public QWidget {
 
   Card& card() { return *card_; }
   FigureView& view() { return *view_; }
-  void refresh() { make(true); }  ///< something else was chosen
+  void setEmptyText(const QString& text) { empty_ = text; }  ///< with the next figure
+  void refresh() { make(true); }                             ///< something else was chosen
 
  protected:
   void showEvent(QShowEvent* event) override;
@@ -36,6 +37,7 @@ class RunsChart : public QWidget {
 
   Session& session_;
   std::function<Make()> maker_;
+  QString empty_;
   FigureView* view_;
   Card* card_;
   LatestJob<std::shared_ptr<const PreparedFigure>> job_;

@@ -14,7 +14,6 @@
 
 #include "models/config_text.h"
 #include "models/tasks/symbol_task.h"
-#include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/configure/first_batch.h"
 #include "ui/configure/fork_bar.h"
@@ -240,7 +239,6 @@ QWidget* ConfigurePage::makePlanSide() {
   buttons->addStretch();
   buttons->addWidget(save);
   where_ = new WhereChoice(side);
-  calm_wheel(where_);
   buttons->addWidget(where_);
   buttons->addWidget(start_);
   auto* column = new QVBoxLayout(side);

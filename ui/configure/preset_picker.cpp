@@ -26,15 +26,30 @@ std::pair<QString, QString> parts_of(const QString& title) {
   return match.hasMatch() ? std::pair{match.captured(1), match.captured(2)} : std::pair{title, title};
 }
 
-/// What the architecture of a preset is called; the name of its file where it cannot be read.
-QString architecture_of(const Preset& preset) {
+using Heads = std::map<QString, QTreeWidgetItem*>;  // by the presets' names without their scale
+
+struct Head {
+  QString title;
+  bool task = false;
+};
+
+/// Where a preset stands: below what its architecture is called or, where that is not what it is for, below its task. `kin`: its name
+/// without the scale, which is told where two have one architecture; all there is where it cannot be read.
+Head head_of(const Preset& preset, const QString& kin, const Heads& heads) {
   try {
     QString note;
-    return QString::fromStdString(architecture_title(resolve_config(read_preset(preset.path, &note), "preset").architecture));
+    const RunConfig config = resolve_config(read_preset(preset.path, &note), "preset");
+    if (!config.data.task.empty()) return {PresetPicker::tr("Task %1").arg(kin), true};
+    const QString title = QString::fromStdString(architecture_title(config.architecture));
+    const bool taken = std::any_of(heads.begin(), heads.end(), [&](const auto& head) { return head.second->text(0) == title; });
+    return {taken ? QStringLiteral("%1 (%2)").arg(title, kin) : title};
   } catch (const Error&) {
-    return parts_of(preset.title).first;
+    return {kin};
   }
 }
+
+/// Names of files are written with hyphens, those of settings with underscores.
+QString plain_words(QString text) { return text.replace(QLatin1Char('-'), QLatin1Char(' ')).replace(QLatin1Char('_'), QLatin1Char(' ')); }
 
 QTreeWidgetItem* item(const QString& text, const QString& path) {
   auto* line = new QTreeWidgetItem({text});
@@ -121,22 +136,27 @@ void PresetPicker::makePopup() {
 }
 
 void PresetPicker::fill() {
-  tree_->addTopLevelItem(item(tr("defaults"), {}));
-  tree_->addTopLevelItem(item(tr("as the selected run"), selected_run));
-  std::map<QString, QTreeWidgetItem*> heads;
-  QTreeWidgetItem* yours = nullptr;
+  Heads heads;
+  QList<QTreeWidgetItem*> yours, architectures, tasks;
+  const auto head_for = [&](const Preset& preset, const QString& kin) {
+    if (preset.own && !yours.isEmpty()) return yours.first();
+    if (const auto found = heads.find(kin); !preset.own && found != heads.end()) return found->second;
+    const Head head = preset.own ? Head{tr("Yours")} : head_of(preset, kin, heads);
+    auto* line = new QTreeWidgetItem({head.title});
+    line->setToolTip(0, kin);
+    (preset.own ? yours : head.task ? tasks : architectures) << line;
+    if (!preset.own) heads[kin] = line;
+    return line;
+  };
   for (const Preset& preset : presets_) {
     const auto [kin, scale] = parts_of(preset.title);
-    QTreeWidgetItem*& head = preset.own ? yours : heads[kin];
-    if (!head) {
-      head = new QTreeWidgetItem({preset.own ? tr("Yours") : architecture_of(preset)});
-      head->setToolTip(0, kin);
-      tree_->addTopLevelItem(head);
-    }
     auto* line = item(preset.own ? preset.title : scale, preset.path);
     line->setToolTip(0, preset.title);
-    head->addChild(line);
+    head_for(preset, kin)->addChild(line);
   }
+  tree_->addTopLevelItem(item(tr("defaults"), {}));
+  tree_->addTopLevelItem(item(tr("as the selected run"), selected_run));
+  tree_->addTopLevelItems(yours + architectures + tasks);
   for (QTreeWidgetItemIterator at(tree_); *at; ++at) {
     if ((*at)->childCount() > 0 || (*at)->data(0, kPath).toString() != current_) continue;
     QFont bold = font();
@@ -156,10 +176,11 @@ void PresetPicker::open() {
 }
 
 void PresetPicker::filter(const QString& words) {
-  const QStringList parts = words.split(QLatin1Char(' '), Qt::SkipEmptyParts);
+  const QStringList parts = plain_words(words).split(QLatin1Char(' '), Qt::SkipEmptyParts);
   QTreeWidgetItem* first = nullptr;
   const auto fits = [&](const QString& text) {
-    return std::all_of(parts.begin(), parts.end(), [&](const QString& part) { return text.contains(part, Qt::CaseInsensitive); });
+    const QString plain = plain_words(text);
+    return std::all_of(parts.begin(), parts.end(), [&](const QString& part) { return plain.contains(part, Qt::CaseInsensitive); });
   };
   for (int row = 0; row < tree_->topLevelItemCount(); ++row) {
     QTreeWidgetItem* head = tree_->topLevelItem(row);
@@ -175,7 +196,9 @@ void PresetPicker::filter(const QString& words) {
     head->setHidden(!any);
     head->setExpanded(any && !parts.isEmpty());
   }
-  if (!parts.isEmpty()) tree_->setCurrentItem(first);
+  if (parts.isEmpty()) return;
+  tree_->setCurrentItem(first);
+  if (!first) difference_->setText(tr("No preset has these words."));
 }
 
 void PresetPicker::showDifference(QTreeWidgetItem* at) {

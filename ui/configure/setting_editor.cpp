@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "models/architectures/registry.h"
+#include "ui/calm_wheel.h"
 #include "ui/configure/problem_label.h"
 #include "ui/theme.h"
 #include "ui/wrapped_tip.h"
@@ -127,6 +128,7 @@ QWidget* SettingEditor::makeEditor() {
       combo_->addItem(choice_title(field_.setting, choice), QString::fromStdString(choice));
     combo_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     combo_->setMinimumContentsLength(6);
+    calm_wheel(combo_);
     connect(combo_, &QComboBox::activated, this, [this] { Q_EMIT edited(combo_->currentData().toString().toStdString()); });
     return combo_;
   }

@@ -57,8 +57,9 @@ void SettingGroup::unfold() {
 
 int SettingGroup::search(const QString& words) {
   shown_.clear();
+  const bool all = words.isEmpty() || title_.startsWith(words, Qt::CaseInsensitive);  // the group is what is looked for
   for (SettingEditor* editor : editors_)
-    if (words.isEmpty() || editor->matches(words)) shown_.push_back(editor);
+    if (all || editor->matches(words)) shown_.push_back(editor);
   columns_ = 0;
   arrange();
   setVisible(!shown_.empty());

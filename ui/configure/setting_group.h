@@ -15,7 +15,8 @@ class SettingGroup : public QWidget {
  public:
   SettingGroup(const QString& title, std::vector<SettingEditor*> editors, bool open, QWidget* parent = nullptr);
 
-  /// Shows what matches, unfolded; empty words: everything, as folded before. Returns the number shown.
+  /// Shows what matches, unfolded, and everything where the words are the beginning of its title; empty words: everything, as folded
+  /// before. Returns the number shown.
   int search(const QString& words);
   void unfold();
   int size() const { return static_cast<int>(editors_.size()); }

@@ -1,5 +1,7 @@
 #include "ui/configure/settings_form.h"
 
+#include <QCoreApplication>
+#include <QEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QTimer>
@@ -81,6 +83,7 @@ SettingsForm::SettingsForm(QWidget* parent)
   all_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
   all_->setCheckable(true);
   all_->setAutoRaise(true);
+  content_->installEventFilter(this);
   connect(all_, &QToolButton::clicked, this, &SettingsForm::showAll);
   connect(search_, &QLineEdit::textChanged, this, &SettingsForm::search);
 }
@@ -185,8 +188,16 @@ void SettingsForm::showAll(bool all) {
 }
 
 int SettingsForm::wholeHeight() const {
-  content_->layout()->activate();
-  return content_->sizeHint().height() + scroll_->y();
+  QLayout* layout = content_->layout();
+  layout->activate();
+  const int width = scroll_->viewport()->width();  // problems are as high as they have lines
+  return (layout->hasHeightForWidth() ? layout->totalHeightForWidth(width) : content_->sizeHint().height()) + scroll_->y();
+}
+
+/// A problem that comes or goes makes the content another height, of which only the scrolled part hears.
+bool SettingsForm::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == content_ && event->type() == QEvent::LayoutRequest) QCoreApplication::postEvent(this, new QEvent(QEvent::LayoutRequest));
+  return QWidget::eventFilter(watched, event);
 }
 
 /// The eight, and all others where they are wanted.

@@ -41,6 +41,9 @@ class SettingsForm : public QWidget {
   void edited(const saccade::ui::FormField& field, const nlohmann::json& value);
   void resetWanted(const saccade::ui::FormField& field);
 
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+
  private:
   void build(const std::vector<FormField>& fields);
   void search(const QString& words);

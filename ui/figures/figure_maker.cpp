@@ -6,7 +6,9 @@
 #include <QProcess>
 #include <QStandardPaths>
 #include <QTemporaryDir>
+#include <utility>
 
+#include "analysis/comparison/branches.h"
 #include "analysis/runs/run_info.h"
 #include "analysis/studies/study_folder.h"
 #include "ui/files/write_file.h"
@@ -53,7 +55,42 @@ RunSet pointers(const std::vector<SharedRun>& runs) {
   return set;
 }
 
+/// The name is that of the file, which may be another one by now.
+bool same_but_for_name(const FigureRecipe& a, FigureRecipe b) {
+  b.name = a.name;
+  return a == b;
+}
+
 }  // namespace
+
+void KnownRecipes::remember(const QString& file, const FigureRecipe& recipe) {
+  const std::lock_guard lock(mutex_);
+  known_[file].recipe = recipe;
+}
+
+void KnownRecipes::renamed(const QString& before, const QString& now) {
+  const std::lock_guard lock(mutex_);
+  known_.erase(now);
+  if (auto node = known_.extract(before)) {
+    node.key() = now;
+    known_.insert(std::move(node));
+  }
+}
+
+void KnownRecipes::forget(const QString& file) {
+  const std::lock_guard lock(mutex_);
+  known_.erase(file);
+}
+
+std::optional<KnownRecipes::Known> KnownRecipes::look(const QString& file) {
+  if (!QFileInfo::exists(file)) return {};
+  const FigureRecipe said = load_recipe(file.toStdString());
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = known_.try_emplace(file, Known{said});
+  if (!is_new && !same_but_for_name(found->second.recipe, said)) ++found->second.others;
+  found->second.recipe = said;
+  return found->second;
+}
 
 QString workbenchProgram() {
   const QString name = QStringLiteral("saccade-workbench");
@@ -92,18 +129,29 @@ FigurePage FigureMaker::page(FigureRecipe recipe, const QString& runs_folder, co
   });
 }
 
-MadeFigure FigureMaker::make(const FigureRecipe& recipe, const QString& runs_folder, const QString& file) {
+/// In whatever words: a file that somebody wrote ("size": "neurips", its own order) stays as it is while it is only looked at. False with
+/// a reason.
+bool FigureMaker::keep(const FigureRecipe& recipe, const QString& file, int followed, MadeFigure* made) {
+  const auto known = known_.look(file);
+  if (known) made->others = known->others;
+  if (known && known->others > followed) {
+    made->other = known->recipe;
+    return true;
+  }
+  if (known && same_but_for_name(recipe, known->recipe)) return true;
+  QDir().mkpath(QFileInfo(file).path());
+  if (!writeFile(file, QByteArray::fromStdString(to_json(recipe).dump(2) + "\n"), &made->problem)) return false;
+  known_.remember(file, recipe);
+  return true;
+}
+
+MadeFigure FigureMaker::make(const FigureRecipe& asked, const QString& runs_folder, const QString& file, int followed) {
   MadeFigure made;
   try {
-    if (!file.isEmpty()) {
-      QDir().mkpath(QFileInfo(file).path());
-      const QByteArray text = QByteArray::fromStdString(to_json(recipe).dump(2) + "\n");
-      QFile before(file);
-      const bool same = before.open(QIODevice::ReadOnly) && before.readAll() == text;
-      if (!same && !writeFile(file, text, &made.problem)) return made;
-    }
+    if (!file.isEmpty() && !keep(asked, file, followed, &made)) return made;
+    const FigureRecipe& recipe = made.other ? *made.other : asked;
     const Opened opened = open(recipe, runs_folder);
-    made.runs = static_cast<int>(opened.chosen.size());
+    for (const SharedRun& run : opened.chosen) ++(trunk_of(run->info().directory).empty() ? made.runs : made.branches);
     for (const SharedRun& run : opened.chosen)
       if (!isActive(run->info().state)) made.ended << QString::fromStdString(run->info().directory.filename().string());
     FigurePage drawn = page(recipe, runs_folder, opened);
@@ -122,10 +170,12 @@ MadeFigure FigureMaker::make(const FigureRecipe& recipe, const QString& runs_fol
   return made;
 }
 
-QStringList FigureMaker::write(const FigureRecipe& recipe, const QString& runs_folder, const QString& into, QString* problem) {
+QStringList FigureMaker::write(FigureRecipe recipe, int followed, const QString& runs_folder, const QString& into, QString* problem) {
   QStringList files;
   try {
     QDir().mkpath(into);
+    const auto known = known_.look(into + QLatin1Char('/') + QString::fromStdString(recipe.name + ".json"));
+    if (known && known->others > followed) recipe = known->recipe;
     const FigurePage drawn = page(recipe, runs_folder, open(recipe, runs_folder));
     for (const std::string& format : recipe.formats) {
       const QString file = into + QLatin1Char('/') + QString::fromStdString(recipe.name + "." + format);

@@ -1,7 +1,9 @@
 #include "ui/figures/figures_page.h"
 
 #include <QAction>
+#include <QCollator>
 #include <QDir>
+#include <QEvent>
 #include <QFileInfo>
 #include <QFontDatabase>
 #include <QLabel>
@@ -216,7 +218,7 @@ QWidget* FiguresPage::makeRight() {
   return right;
 }
 
-/// Figures of the two papers, where the program finds them.
+/// Figures of papers, where the program finds them.
 void FiguresPage::addShipped(QMenu& menu) {
   std::vector<std::string> names;
   try {
@@ -224,6 +226,11 @@ void FiguresPage::addShipped(QMenu& menu) {
   } catch (const std::exception& error) {
     Q_EMIT session_.failed(QString::fromUtf8(error.what()));
   }
+  QCollator order{QLocale(QLocale::English)};
+  order.setNumericMode(true);  // table 2 before table 10
+  std::sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+    return order.compare(QString::fromStdString(a), QString::fromStdString(b)) < 0;
+  });
   for (const std::string& name : names)
     menu.addAction(QString::fromStdString(name), this, [this, name] {
       try {
@@ -242,12 +249,21 @@ void FiguresPage::showEvent(QShowEvent* event) {
   read_from_ == folder() ? draw(true) : readRecipes();
 }
 
+/// From an editor one comes back to a window that is in front again.
+bool FiguresPage::event(QEvent* event) {
+  if (event->type() == QEvent::WindowActivate) draw(false);
+  return QWidget::event(event);
+}
+
 void FiguresPage::readRecipes() {
   read_from_ = folder();
   recipes_.clear();
+  followed_.clear();
   removed_.reset();
   for (const QFileInfo& each : QDir(folder()).entryInfoList({QStringLiteral("*.json")}, QDir::Files, QDir::Name)) try {
       recipes_.push_back(load_recipe(each.filePath().toStdString()));
+      maker_->known().forget(each.filePath());
+      maker_->known().remember(file(recipes_.back().name), recipes_.back());
     } catch (const std::exception& error) {
       Q_EMIT session_.failed(QString::fromUtf8(error.what()));
     }
@@ -275,7 +291,7 @@ void FiguresPage::choose(const QString& name) {
     text_->hide();
     preview_card_->setTitle(tr("Figure"), {});
     return none_text_->setText(tr("No figure is kept in %1 yet. “New figure” begins one of the runs in the list, or takes one of the "
-                                  "figures of the two papers that come with the program.")
+                                  "figures of papers that come with the program.")
                                    .arg(folder()));
   }
   session_.place().set("figures/selected", name);
@@ -304,6 +320,8 @@ void FiguresPage::rename(const QString& name) {
     Q_EMIT session_.failed(tr("There is a figure “%1” already, or its file cannot be renamed.").arg(free));
     return form_->setRecipe(form_->recipe());
   }
+  maker_->known().renamed(file(before), file(recipe.name));
+  followed_[file(recipe.name)] = std::exchange(followed_[file(before)], 0);
   for (FigureRecipe& each : recipes_)
     if (each.name == before) each = recipe;
   const QSignalBlocker blocker(list_);
@@ -315,6 +333,8 @@ void FiguresPage::remove() {
   const std::string name = form_->recipe().name;
   if (QFileInfo::exists(file(name)) && !QFile::remove(file(name)))
     return Q_EMIT session_.failed(tr("%1 cannot be removed.").arg(file(name)));
+  maker_->known().forget(file(name));
+  followed_.erase(file(name));
   removed_ = form_->recipe();
   std::erase_if(recipes_, [&](const auto& r) { return r.name == name; });
   delete list_->takeItem(list_->currentRow());
@@ -331,17 +351,31 @@ void FiguresPage::draw(bool urgent) {
   if (!isVisible() || recipes_.empty() || !list_->currentItem()) return;
   const FigureRecipe recipe = form_->recipe();
   if (drawn_ != QString::fromStdString(recipe.name)) drawn_ = QString::fromStdString(recipe.name), ended_.clear();
-  job_.ask([maker = maker_, recipe, runs = session_.runs()->folder(), kept = file(recipe.name)] { return maker->make(recipe, runs, kept); },
+  const QString kept = file(recipe.name);
+  job_.ask([maker = maker_, recipe, runs = session_.runs()->folder(), kept,
+            followed = followed_[kept]] { return maker->make(recipe, runs, kept, followed); },
            urgent);
 }
 
+/// The form follows a file that was edited elsewhere.
+void FiguresPage::follow(const FigureRecipe& recipe, int others) {
+  const auto own = std::find_if(recipes_.begin(), recipes_.end(), [&](const auto& r) { return r.name == recipe.name; });
+  if (own == recipes_.end()) return;  // removed or renamed meanwhile
+  *own = recipe;
+  followed_[file(recipe.name)] = others;
+  if (form_->recipe().name == recipe.name) form_->setRecipe(recipe);
+  Q_EMIT session_.noted(tr("%1 was changed by another program: the figure is what it says now.").arg(file(recipe.name)));
+}
+
 void FiguresPage::showMade(const MadeFigure& made) {
+  if (made.other) follow(*made.other, made.others);
   caption_->setText(made.caption);
   text_->setVisible(!made.text.isEmpty());
   text_->setPlainText(made.text);
   preview_->setVisible(made.text.isEmpty() || !made.picture.isNull());
   preview_->setPicture(made.picture, made.problem.isEmpty() ? tr("Nothing to draw yet.") : made.problem);
   QString words = made.runs == 1 ? tr("1 run") : tr("%1 runs").arg(made.runs);
+  if (made.branches > 0) words += made.branches == 1 ? tr(" and 1 branch") : tr(" and %1 branches").arg(made.branches);
   if (made.width_mm > 0) words += tr(" · %1 × %2 mm").arg(made.width_mm, 0, 'f', 1).arg(made.height_mm, 0, 'f', 1);
   if (const QString font = QString::fromStdString(form_->recipe().style.font); !QFontDatabase::hasFamily(font))
     words += tr(" · ⚠ %1 is not installed").arg(font);
@@ -364,11 +398,12 @@ bool FiguresPage::wasWritten(const FigureRecipe& recipe) const {
 void FiguresPage::write(std::vector<FigureRecipe> recipes, bool quiet) {
   quiet_ = quiet;
   writer_.ask(
-      [maker = maker_, recipes = std::move(recipes), runs = session_.runs()->folder(), into = folder()] {
+      [maker = maker_, recipes = std::move(recipes), runs = session_.runs()->folder(), into = folder(), followed = followed_]() mutable {
         Written written;
         for (const FigureRecipe& recipe : recipes) {
           QString problem;
-          written.files += maker->write(recipe, runs, into, &problem);
+          const QString kept = into + QLatin1Char('/') + QString::fromStdString(recipe.name) + QStringLiteral(".json");
+          written.files += maker->write(recipe, followed[kept], runs, into, &problem);
           if (!problem.isEmpty()) written.problem += (written.problem.isEmpty() ? "" : "\n") + problem;
         }
         return written;

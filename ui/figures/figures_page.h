@@ -1,6 +1,7 @@
 #pragma once
 #include <QTimer>
 #include <QWidget>
+#include <map>
 
 #include "ui/figures/figure_maker.h"
 #include "ui/latest_job.h"
@@ -26,6 +27,7 @@ class FiguresPage : public QWidget {
   FiguresPage(Session& session, QWidget* parent);
 
  protected:
+  bool event(QEvent* event) override;
   void showEvent(QShowEvent* event) override;
 
  private:
@@ -46,6 +48,7 @@ class FiguresPage : public QWidget {
   void remove();
   void undo();
   void draw(bool urgent);
+  void follow(const FigureRecipe& recipe, int others);
   void showMade(const MadeFigure& made);
   void write(std::vector<FigureRecipe> recipes, bool quiet);
   QString folder() const;
@@ -61,6 +64,7 @@ class FiguresPage : public QWidget {
   QStringList ended_;  ///< runs of the chosen recipe, when it was last drawn
   QString drawn_;      ///< its name
   QString read_from_;
+  std::map<QString, int> followed_;  ///< how often what others had changed in a recipe's file was taken up
   bool quiet_ = false;
   QAction *new_, *duplicate_, *remove_, *undo_, *export_, *export_all_;
   QListWidget* list_;

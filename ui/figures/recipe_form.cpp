@@ -234,8 +234,28 @@ void RecipeForm::makePanels(QFormLayout& form) {
   only(number(form, tr("Smoothing"), tr(" of the x axis"), 0, 1e15, [this] { return &panel().smoothing; }), {"loss", "series"});
 }
 
-/// Which scores, and what stands beside a panel's own: numbers of papers, and what speeds are relative to.
+/// What counts as pre-training loss, and which text the losses at the end are of.
+void RecipeForm::makeLosses(QFormLayout& form) {
+  const QStringList kinds{QStringLiteral("validation"), QStringLiteral("weighted"), QStringLiteral("train")};
+  of_charts_.emplace_back(
+      choice(
+          form, tr("Pre-training loss"), {tr("validation, each domain the same"), tr("validation by tokens"), tr("training loss")},
+          [this, kinds](int chosen) {
+            panel().pretraining = kinds[chosen].toStdString();
+            if (chosen != 2) panel().window = PretrainingLoss{}.window;
+          },
+          [this, kinds] { return static_cast<int>(kinds.indexOf(QString::fromStdString(panel().pretraining))); }),
+      QStringList{"trajectory", "table"});
+  of_charts_.emplace_back(
+      choice(
+          form, tr("Losses at the end"), {tr("as recorded (validation)"), tr("test split, as the study evaluated it")},
+          [this](int chosen) { panel().split = chosen == 1 ? "test" : "validation"; }, [this] { return panel().split == "test" ? 1 : 0; }),
+      QStringList{"setting", "table"});
+}
+
+/// Which losses and scores, and what stands beside a panel's own: numbers of papers, and what speeds are relative to.
 void RecipeForm::makeScores(QFormLayout& form) {
+  makeLosses(form);
   of_charts_.emplace_back(
       line(form, tr("Task"), tr("What the tasks' names begin with: s-niah-2, mqar …; empty: all"), [this] { return &panel().task; }),
       QStringList{"score-curve", "score-map", "score-dots", "scores"});

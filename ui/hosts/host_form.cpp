@@ -67,6 +67,7 @@ QWidget* HostForm::makeField(const Setting& setting) {
 
 void HostForm::setHost(const QString& name, const nlohmann::json& profile) {
   name_->setText(name);
+  name_->setCursorPosition(0);  // a long one is read from its beginning
   name_->setReadOnly(!name.isEmpty());
   for (const auto& [key, value] : profile.items()) {
     QWidget* field = fields_.value(QString::fromStdString(key));

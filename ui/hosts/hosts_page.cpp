@@ -36,6 +36,16 @@ QString lines_of(const QJsonValue& value, const QString& none) {
   return lines.isEmpty() ? none : lines.join(QStringLiteral("; "));
 }
 
+/// As wide as the longest of its texts needs, so that nothing moves when it changes.
+void reserve(QPushButton* button, const QStringList& texts) {
+  const QString now = button->text();
+  for (const QString& text : texts) {
+    button->setText(text);
+    button->setMinimumWidth(std::max(button->minimumWidth(), button->sizeHint().width()));
+  }
+  button->setText(now);
+}
+
 }  // namespace
 
 HostsPage::HostsPage(Session& session, QWidget* parent)
@@ -81,6 +91,8 @@ QWidget* HostsPage::makeList() {
   hosts_->setAccessibleName(tr("Hosts"));
   hosts_->setMinimumWidth(180);
   hosts_->setSpacing(3);
+  hosts_->setTextElideMode(Qt::ElideMiddle);  // hosts of one site differ at either end
+  hosts_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   auto* buttons = new QHBoxLayout;
   buttons->addWidget(add_);
   buttons->addStretch();
@@ -108,11 +120,13 @@ QWidget* HostsPage::makeProfile() {
   copy_->setToolTip(tr("Sends the self-contained bundle (packaging/bundle), so that nothing has to be installed there"));
   open_->setToolTip(tr("Opens the folder that its runs are mirrored in"));
   remove_->setToolTip(tr("Forgets the profile; what was mirrored stays"));
+  reserve(test_, {tr("Test"), tr("Cancel the test")});
+  reserve(copy_, {tr("Copy the program there …"), tr("Cancel the copying")});
   auto* first = new QHBoxLayout;
-  for (QPushButton* button : {save_, test_, copy_}) first->addWidget(button);
+  for (QPushButton* button : {save_, test_, remove_}) first->addWidget(button);
   first->addStretch();
   auto* second = new QHBoxLayout;
-  for (QPushButton* button : {open_, remove_}) second->addWidget(button);
+  for (QPushButton* button : {open_, copy_}) second->addWidget(button);
   second->addStretch();
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 6, 0);
@@ -175,7 +189,9 @@ void HostsPage::showHosts() {
       hosts_->insertItem(row, item);
     }
     const QString text = host.name + QStringLiteral("\n") + host.state;
-    if (hosts_->item(row)->text() != text) hosts_->item(row)->setText(text);
+    if (hosts_->item(row)->text() == text) continue;
+    hosts_->item(row)->setText(text);
+    hosts_->item(row)->setToolTip(text);  // whole where it is cut
   }
   none_->setVisible(hosts_->count() == 0);
   hosts_->setVisible(hosts_->count() > 0);
@@ -196,6 +212,7 @@ void HostsPage::showHost() {
       setForm(*host);
     else
       say(QStringLiteral("⚠ ") + host->problem);
+    if (call_) say(tr("%1 has been asked, and has not answered yet.").arg(asked_of_));
   }
   showState();
 }
@@ -262,7 +279,7 @@ void HostsPage::say(const QString& text) { facts_->setText(text); }
 
 /// One question at a time; its button ends it meanwhile.
 void HostsPage::ask(QPushButton* button, const QStringList& arguments, const std::function<void(const ProgramCall::Answer&)>& then) {
-  asked_ = button;
+  asked_ = button, asked_of_ = current();
   call_ = new ProgramCall(
       arguments, false,
       [this, host = current(), then](const ProgramCall::Answer& answer) {

@@ -72,6 +72,7 @@ class HostsPage : public QWidget {
   QLabel *state_, *facts_;
   QPushButton *add_, *save_, *test_, *copy_, *open_, *remove_;
   QPushButton* asked_ = nullptr;  ///< whose question is under way
+  QString asked_of_;              ///< which host
   bool edited_ = false, read_ = false;
 };
 

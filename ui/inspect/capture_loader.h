@@ -27,6 +27,7 @@ struct LoadedCaptures {
   std::vector<KnownAnswer> answers = {};  ///< of the only sample, where it is a generated task
   bool cut = false;                       ///< the text was longer than the model's maps allow, and lost its end
   int64_t left_out = 0;                   ///< tokens of its beginning that it lost for that
+  int64_t lost_answers = 0;               ///< known answers whose place was among them
   int64_t query = -1;                     ///< to look at first; −1: none before others
 };
 

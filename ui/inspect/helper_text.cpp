@@ -1,5 +1,7 @@
 #include "ui/inspect/helper_text.h"
 
+#include <cmath>
+
 #include "analysis/inspection/base64.h"
 
 namespace saccade::ui {
@@ -19,7 +21,7 @@ Selection selection_of(const Json& object) {
 void take_text(const Json& text, LoadedCaptures& loaded, Capture& sample) {
   loaded.step = text.at("step");
   loaded.cut = text.at("cut");
-  loaded.left_out = text.at("left_out"), loaded.query = text.at("query");
+  loaded.left_out = text.at("left_out"), loaded.lost_answers = text.value("lost_answers", int64_t{0}), loaded.query = text.at("query");
   for (const Json& answer : text.at("answers"))
     loaded.answers.push_back({answer.at("query"), answer.at("source"), answer.at("size"), answer.at("follows")});
   sample.at.step = loaded.step;
@@ -46,6 +48,27 @@ ShownPredictions predictions_of(const Json& object) {
   ShownPredictions shown;
   for (const Json& p : object.at("top")) shown.top.push_back(prediction_of(p));
   if (!object.at("target").is_null()) shown.target = prediction_of(object.at("target"));
+  if (const Json answer = object.value("answer", Json()); !answer.is_null()) shown.answer = prediction_of(answer);
+  return shown;
+}
+
+/// A helper of an earlier version, on another machine, says neither what the query lost before nor how many queries the mean is over: there
+/// every query is asked for what follows.
+ShownChange change_of(const Counterfactual& change, int query, const Json& answer) {
+  ShownChange shown{change,
+                    answer.at("losses").get<std::vector<double>>(),
+                    answer.at("changed_from"),
+                    answer.at("mean_change"),
+                    0,
+                    std::nan(""),
+                    predictions_of(answer.at("before")),
+                    predictions_of(answer.at("after"))};
+  const bool earlier = !answer.contains("mean_over");
+  shown.mean_over = earlier ? static_cast<int>(shown.losses.size()) - shown.changed_from : answer.at("mean_over").get<int>();
+  if (earlier && static_cast<size_t>(query) < shown.losses.size() && shown.before.target)
+    shown.loss = -std::log(shown.before.target->probability);
+  else if (const Json loss = answer.value("loss", Json()); loss.is_number())
+    shown.loss = loss;
   return shown;
 }
 
@@ -122,13 +145,8 @@ void HelperText::askChange(const Counterfactual& change, int query) {
   const char* kind = change.kind == Counterfactual::Kind::force ? "force" : "mask";
   const Json parameters{{"kind", kind},          {"layer", change.layer},   {"head", change.head},
                         {"query", change.query}, {"source", change.source}, {"asked", query}};
-  client_->ask("change", parameters, [this, change](const Json& answer) -> std::function<void()> {
-    ShownChange shown{change,
-                      answer.at("losses").get<std::vector<double>>(),
-                      answer.at("changed_from"),
-                      answer.at("mean_change"),
-                      predictions_of(answer.at("before")),
-                      predictions_of(answer.at("after"))};
+  client_->ask("change", parameters, [this, change, query](const Json& answer) -> std::function<void()> {
+    const ShownChange shown = change_of(change, query, answer);
     return [this, shown] { Q_EMIT changed(shown); };
   });
 }

@@ -17,12 +17,15 @@ struct ShownPrediction {
 struct ShownPredictions {
   std::vector<ShownPrediction> top;
   std::optional<ShownPrediction> target;  ///< the token that follows
+  std::optional<ShownPrediction> answer;  ///< what is to be answered, where that does not follow
 };
 struct ShownChange {
   Counterfactual change;
   std::vector<double> losses;  ///< of every target
   int changed_from = -1;
   double mean_change = 0;
+  int mean_over = 0;  ///< queries
+  double loss = 0;    ///< of the query without the change, from the same pass as `losses`; NaN where it has none
   ShownPredictions before, after;
 };
 

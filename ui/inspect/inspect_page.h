@@ -58,14 +58,6 @@ class InspectPage : public QWidget {
     QString problem;
   };
   QWidget* makeTextCard();
-  QWidget* makeMaps();
-  QWidget* makeQueryCard();
-  void makeOverview();
-  void selectHead();
-  QString headText(int row, int column) const;
-  const HeadLists* headLists() const;
-  HeadMeasure measure() const;
-  HeadOrder order() const;
   QWidget* makeTimeCard();
   void connectSession();
   void connectHelper();
@@ -78,14 +70,47 @@ class InspectPage : public QWidget {
   void showProblem(const QString& reason);
   void showNothing(const QString& text);
   void showSample();
-  void showOverview();
-  void showHead();
-  void showQuery();
-  void chooseMap();
   void fitText();
+  QString emptyWords(const Run& run) const;  ///< of a run without steps
+
+  const Capture* capture() const;
+  std::optional<Place> place() const;  ///< the session's selection, moved inside what the capture holds
+  int64_t shownStep() const;
+  int heads(int layer) const;
+  std::vector<int> layers() const;
+
+  // The overview of all heads (inspect_page_heads.cpp).
+  void makeOverview();
+  void showOverview();
+  void selectHead();
+  QString headText(int row, int column) const;
+  const HeadLists* headLists() const;
+  HeadMeasure measure() const;
+  HeadOrder order() const;
+
+  // The map of one head (inspect_page_map.cpp).
+  QWidget* makeMaps();
+  void chooseMap();
+  void showHead();
   void titleMap();
+  MapKind chosenMap() const;
+  int64_t candidateSize() const;
+  int queryOfRow(int row) const;
+  int rowOfQuery(int query) const;
+  QString cellText(int row, int column) const;
+
+  // One query (inspect_page_query.cpp).
+  QWidget* makeQueryCard();
+  void showQuery();
   void takeReads(const Place& at, Reads reads);
-  QString emptyWords() const;  ///< of a run without steps
+  QString unit() const;
+  void nameFiles(const Place& at);
+
+  // What keys do (inspect_page_keys.cpp).
+  bool handleKey(int key, Qt::KeyboardModifiers modifiers);
+  void moveQuery(int by);
+  void moveHead(int layers, int heads);
+  void moveStep(int by);
 
   // Other runs beside this one (inspect_page_beside.cpp).
   void makeBeside();
@@ -110,23 +135,7 @@ class InspectPage : public QWidget {
   void tryWhatIf(int source);
   void dropWhatIf();
   void takeChange(const ShownChange& change);
-
-  const Capture* capture() const;
-  std::optional<Place> place() const;  ///< the session's selection, moved inside what the capture holds
-  int64_t shownStep() const;
-  int64_t candidateSize() const;
-  int heads(int layer) const;
-  std::vector<int> layers() const;
-  void moveQuery(int by);
-  void moveHead(int layers, int heads);
-  void moveStep(int by);
-  bool handleKey(int key, Qt::KeyboardModifiers modifiers);
-  MapKind chosenMap() const;
-  int queryOfRow(int row) const;
-  int rowOfQuery(int query) const;
-  QString cellText(int row, int column) const;
-  QString unit() const;
-  void nameFiles(const Place& at);
+  bool lossesAreOfAnswers() const;
 
   Session& session_;
   CaptureLoader* loader_;

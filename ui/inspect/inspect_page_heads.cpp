@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/probes/capture_maps.h"
+#include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/ticks.h"
 #include "ui/inspect/inspect_page.h"
@@ -31,6 +32,7 @@ void InspectPage::makeOverview() {
     order_->setItemData(order_->count() - 1, help, Qt::ToolTipRole);
   }
   for (QComboBox* box : {measure_, order_}) {
+    calm_wheel(box);
     box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
     heads_card_->addControl(box);
     connect(box, &QComboBox::activated, this, [this] {

@@ -181,12 +181,7 @@ void InspectPage::dropWhatIf() {
 void InspectPage::takeChange(const ShownChange& change) {
   const auto at = place();
   if (!at || at->layer != change.change.layer || at->head != change.change.head || at->query != change.change.query) return;
-  const auto& losses = capture()->token_losses;
-  const auto q = static_cast<size_t>(at->query);
-  const bool target = q < losses.size() && change.before.target.has_value();
-  // The loss without the change comes from the same pass as the one with it: captures may be of another device.
-  const double loss = target ? -std::log(change.before.target->probability) : std::nan("");
-  what_if_->setChange(change, at->query, loss);
+  what_if_->setChange(change, at->query);
   strip_->setChanged(change.losses);
 }
 

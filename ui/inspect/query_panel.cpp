@@ -50,7 +50,8 @@ QueryPanel::QueryPanel(QWidget* parent)
   outside_ = addRow(tr("beyond 256 tokens"), tr("Share of the weight that lies more than 256 positions back"));
   median_ = addRow(tr("median distance"), tr("Half of the weight lies within this many positions"));
   distance90_ = addRow(tr("90 % distance"), tr("Nine tenths of the weight lie within this many positions"));
-  next_ = addRow(tr("next token"), tr("What followed in the text, and the loss of predicting it"));
+  answer_ = addRow(tr("known answer"), tr("Where the token stands that this query is to predict, and how much of its weight lies there"));
+  next_ = addRow(tr("next token"), tr("What followed in the text, and the loss of predicting it, or what a task asks here"));
   text_->setReadOnly(true);
   text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   text_->setAccessibleName(tr("Text of what was chosen"));
@@ -82,8 +83,8 @@ void QueryPanel::setRow(QLabel* value, const QString& text) {
   form_->labelForField(value)->setVisible(!text.isEmpty());
 }
 
-void QueryPanel::show(const Capture& capture, int query, const Reads& reads, const QString& unit, const QString& chosen_text,
-                      const std::vector<std::string>& provenance) {
+void QueryPanel::show(const Capture& capture, int query, bool of_answers, const Reads& reads, const QString& unit,
+                      const QString& chosen_text, const std::vector<std::string>& provenance) {
   Figure figure = candidates_figure(reads);
   const bool candidates = figure.id == "candidate-scores";
   if (candidates) figure.x.title = unit.toStdString();
@@ -104,17 +105,25 @@ void QueryPanel::show(const Capture& capture, int query, const Reads& reads, con
   const auto q = static_cast<size_t>(query);
   QString next;
   if (q + 1 < capture.pieces.size()) next = quoted(capture.pieces[q + 1]);
-  if (q < capture.token_losses.size())
-    next += (next.isEmpty() ? QString() : QStringLiteral(" · ")) +
-            tr("loss %1 nats").arg(short_number(static_cast<double>(capture.token_losses[q])));
+  const bool has_loss = q < capture.token_losses.size() && (!of_answers || capture.token_losses[q] != 0);
+  if (has_loss)
+    next += (next.isEmpty() ? QString() : QStringLiteral(" · ")) + (of_answers ? tr("loss of the answer %1 nats") : tr("loss %1 nats"))
+                                                                       .arg(short_number(static_cast<double>(capture.token_losses[q])));
   setRow(next_, next);
+  setRow(answer_, {});
   text_->setVisible(!chosen_text.isEmpty());
   text_->setPlainText(chosen_text);
 }
 
+void QueryPanel::showAnswer(const std::optional<AnswerRead>& answer, int64_t positions) {
+  if (!answer) return setRow(answer_, {});
+  setRow(answer_,
+         tr("at %1 · weight %2 · rank %3 of %4").arg(answer->source).arg(short_number(answer->weight)).arg(answer->rank).arg(positions));
+}
+
 void QueryPanel::clear() {
   scores_->setFigure({});
-  for (QLabel* value : {chosen_, margin_, captured_, entropy_, outside_, median_, distance90_, next_}) setRow(value, {});
+  for (QLabel* value : {chosen_, margin_, captured_, entropy_, outside_, median_, distance90_, answer_, next_}) setRow(value, {});
   text_->hide();
 }
 

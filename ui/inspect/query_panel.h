@@ -3,6 +3,7 @@
 
 #include "analysis/figures/figure.h"
 #include "analysis/figures/reads.h"
+#include "analysis/inspection/known_answers.h"
 
 class QFormLayout;
 class QLabel;
@@ -19,9 +20,12 @@ class QueryPanel : public QWidget {
  public:
   explicit QueryPanel(QWidget* parent = nullptr);
 
-  /// `chosen_text`: text of the chosen chunk or splits; `unit`: "chunk", "split" or "element"; `provenance`: of the figure.
-  void show(const Capture& capture, int query, const Reads& reads, const QString& unit, const QString& chosen_text,
+  /// `of_answers`: losses are of what a task asks, which need not follow in the text. `chosen_text`: text of the chosen chunk or splits;
+  /// `unit`: "chunk", "split" or "element"; `provenance`: of the figure.
+  void show(const Capture& capture, int query, bool of_answers, const Reads& reads, const QString& unit, const QString& chosen_text,
             const std::vector<std::string>& provenance);
+  /// What the query, of so many positions, reads of what it is to predict; nothing where that is not known. After show().
+  void showAnswer(const std::optional<AnswerRead>& answer, int64_t positions);
   void clear();
   FigureView* scores() const { return scores_; }
 
@@ -32,7 +36,7 @@ class QueryPanel : public QWidget {
   FigureView* scores_;
   Card* scores_card_;
   QFormLayout* form_;
-  QLabel *chosen_, *margin_, *captured_, *entropy_, *outside_, *median_, *distance90_, *next_;
+  QLabel *chosen_, *margin_, *captured_, *entropy_, *outside_, *median_, *distance90_, *answer_, *next_;
   QPlainTextEdit* text_;
 };
 

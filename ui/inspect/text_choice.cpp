@@ -55,6 +55,7 @@ TextChoice::TextChoice(QWidget* parent) : QWidget(parent), box_(new QComboBox), 
   box_->setAccessibleName(tr("Text to inspect"));
   box_->setToolTip(wrapped_tip(tr("Captured text is read from the run. The others are run through its checkpoint by a helper process.")));
   box_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  calm_wheel(box_);
   for (QWidget* page : {new QWidget, makeTyped(), makeFile(), makeTask(), makeItems()}) pages_->addWidget(page);
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
@@ -111,6 +112,7 @@ QWidget* TextChoice::makeFile() {
 QWidget* TextChoice::makeTask() {
   auto* page = new QWidget;
   task_ = new QComboBox;
+  calm_wheel(task_);
   task_->setAccessibleName(tr("Task"));
   for (const auto& [id, name, help] : {std::tuple("task-copy", tr("copy"), tr("Repeat letters.")),
                                        std::tuple("task-mqar", tr("associative recall"), tr("Values of keys that come again.")),
@@ -158,6 +160,7 @@ QWidget* TextChoice::makeItems() {
   auto* page = new QWidget;
   of_items_ = new QLabel;
   items_ = new QComboBox;
+  calm_wheel(items_);
   items_->setAccessibleName(tr("Failed item"));
   items_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   items_->setMinimumContentsLength(24);

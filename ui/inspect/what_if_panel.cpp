@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/figures/count_text.h"
 #include "ui/calm_wheel.h"
 #include "ui/charts/ticks.h"
 #include "ui/inspect/query_panel.h"
@@ -26,6 +27,15 @@ QString signed_number(double value, int digits = 4) {
   return (value < 0 ? QString(QChar(0x2212)) : QStringLiteral("+")) + QString::number(std::abs(value), 'f', digits);
 }
 QString share(double p) { return QStringLiteral("%1 %").arg(100 * p, 0, 'f', p < 0.0995 ? 2 : 1); }
+
+bool same_predictions(const ShownPredictions& one, const ShownPredictions& other) {
+  const auto same = [](const ShownPrediction& a, const ShownPrediction& b) { return a.piece == b.piece && a.logit == b.logit; };
+  const auto both = [&](const std::optional<ShownPrediction>& a, const std::optional<ShownPrediction>& b) {
+    return a && b ? same(*a, *b) : !a && !b;
+  };
+  return std::equal(one.top.begin(), one.top.end(), other.top.begin(), other.top.end(), same) && both(one.target, other.target) &&
+         both(one.answer, other.answer);
+}
 
 QLabel* words(QWidget* parent) {
   auto* label = new QLabel(parent);
@@ -145,20 +155,24 @@ void WhatIfPanel::tryIt() {
   if (offer() && try_->isEnabled()) Q_EMIT tryRequested(source());
 }
 
-void WhatIfPanel::setChange(const ShownChange& change, int query, double loss) {
+void WhatIfPanel::setChange(const ShownChange& change, int query) {
   change_ = change;
   const auto q = static_cast<size_t>(query);
-  if (std::isnan(loss) || q >= change.losses.size()) {
-    result_->setText(tr("No token follows this query: only its predictions change."));
+  if (std::isnan(change.loss) || q >= change.losses.size()) {
+    result_->setText(tr("This query has no loss: only its predictions change."));
   } else {
     const double after = change.losses[q];
-    result_->setText(tr("loss %1 → %2 nats (%3)").arg(nats(loss), nats(after), signed_number(after - loss)));
+    result_->setText(tr("loss %1 → %2 nats (%3)").arg(nats(change.loss), nats(after), signed_number(after - change.loss)));
   }
-  const int later = static_cast<int>(change.losses.size()) - change.changed_from;
-  mean_->setText(change.changed_from < 0 ? tr("Nothing changes: that is what the model reads.")
-                                         : tr("Mean over the %n queries from %1 on: %2 nats", nullptr, later)
-                                               .arg(change.changed_from)
-                                               .arg(signed_number(change.mean_change)));
+  if (change.changed_from >= 0)
+    mean_->setText(tr("Mean over %1 from %2 on: %3 nats")
+                       .arg(QString::fromStdString(counted(change.mean_over, "query", "queries")))
+                       .arg(change.changed_from)
+                       .arg(signed_number(change.mean_change)));
+  else
+    mean_->setText(same_predictions(change.before, change.after)
+                       ? tr("Nothing changes: that is what the model reads.")
+                       : tr("No loss changes, only predictions of queries that nothing is asked of."));
   result_->show();
   mean_->show();
   drop_->show();
@@ -171,7 +185,7 @@ void WhatIfPanel::clearChange() {
   fillTable();
 }
 
-/// Without a change the likeliest tokens; with one what becomes of them. The token that follows comes first.
+/// Without a change the likeliest tokens; with one what becomes of them. The right answer and the token that follows come first.
 void WhatIfPanel::fillTable() {
   const ShownPredictions* before = change_ ? &change_->before : predictions_ ? &*predictions_ : nullptr;
   table_->setVisible(before != nullptr);
@@ -183,14 +197,16 @@ void WhatIfPanel::fillTable() {
   table_->setColumnCount(static_cast<int>(titles.size()));
   table_->setHorizontalHeaderLabels(titles);
   std::vector<std::pair<const ShownPrediction*, const ShownPrediction*>> rows;
-  if (before->target) rows.emplace_back(&*before->target, after && after->target ? &*after->target : nullptr);
+  QStringList marks;  // of the first rows
+  if (before->answer) rows.emplace_back(&*before->answer, after && after->answer ? &*after->answer : nullptr), marks << tr("right: ");
+  if (before->target) rows.emplace_back(&*before->target, after && after->target ? &*after->target : nullptr), marks << tr("next: ");
   for (size_t i = 0; i < before->top.size(); ++i)
     rows.emplace_back(&before->top[i], after && i < after->top.size() ? &after->top[i] : nullptr);
   table_->setRowCount(static_cast<int>(rows.size()));
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& [one, then] = rows[i];
-    const bool next = i == 0 && before->target;
-    QStringList cells{(next ? tr("next: ") : QString()) + quoted(one->piece.toStdString()), share(one->probability)};
+    const QString mark = marks.value(static_cast<qsizetype>(i));
+    QStringList cells{mark + quoted(one->piece.toStdString()), share(one->probability)};
     if (then)
       cells << share(then->probability) << signed_number(then->logit - one->logit, 3);
     else
@@ -198,7 +214,7 @@ void WhatIfPanel::fillTable() {
     for (int c = 0; c < cells.size(); ++c) {
       auto* item = new QTableWidgetItem(cells[c]);
       item->setTextAlignment((c == 0 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-      if (next) {
+      if (!mark.isEmpty()) {
         QFont bold = table_->font();
         bold.setBold(true);
         item->setFont(bold);

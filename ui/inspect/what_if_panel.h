@@ -30,8 +30,7 @@ class WhatIfPanel : public QWidget {
   void setOffers(std::vector<WhatIfOffer> offers);
   /// The one that is chosen among them; null: there is none.
   const WhatIfOffer* offer() const;
-  /// `loss`: of the query without the change, NaN where no token follows.
-  void setChange(const ShownChange& change, int query, double loss);
+  void setChange(const ShownChange& change, int query);
   void clearChange();
   bool changed() const { return change_.has_value(); }
   int source() const;

@@ -108,6 +108,19 @@ void mark_step(Figure& figure, const ShownRuns& shown, const LiveChoice& choice)
     }
 }
 
+/// Of generated tasks: other lengths are OOD domains, so the training domains alone would say little.
+void add_answers(LiveFigures& figures, Figure (&made)[LiveFigures::count], const ShownRuns& shown, const LiveChoice& choice,
+                 const CurveRecipe& recipe) {
+  QStringList names{QStringLiteral("validation/accuracy"), QStringLiteral("ood/accuracy")};
+  for (const QString& domain : figures.domains) names << QStringLiteral("ood/accuracy/") + domain;
+  const RunSet& runs = shown.runs();
+  for (const QString& name : names)
+    if (std::any_of(runs.begin(), runs.end(), [series = name.toStdString()](const Run* run) { return run->find(series); }))
+      figures.answers << name;
+  figures.answer = figures.answers.contains(choice.answers) ? choice.answers : figures.answers.value(0);
+  if (!figures.answer.isEmpty()) made[LiveFigures::accuracy] = series_figure(shown.drawn(), figures.answer.toStdString(), recipe);
+}
+
 }  // namespace
 
 LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const LiveFigures& before, LiveParts& parts) {
@@ -136,7 +149,7 @@ LiveFigures live_figures(const ShownRuns& shown, const LiveChoice& choice, const
     };
     of_steps(LiveFigures::gradient, choice.step_series, recipe_of(choice, true, parts.gradient, choice.gradient_part));
     of_steps(LiveFigures::speed, choice.resource, recipe_of(choice, false, parts.speed, choice.speed_part));
-    made[LiveFigures::accuracy] = series_figure(drawn, "validation/accuracy", plain);
+    add_answers(figures, made, shown, choice, plain);
     if (!figures.chosen_domain.isEmpty())
       made[LiveFigures::domain] = series_figure(drawn, "ood/loss/" + figures.chosen_domain.toStdString(),
                                                 {choice.x, choice.log_x, choice.log_y, choice.smoothing, choice.spread, {}});

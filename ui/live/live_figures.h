@@ -17,12 +17,13 @@ struct LiveChoice {
   bool log_x = false, log_y = false, symmetric_x = false, symmetric_y = false;
   Smoothing smoothing{};
   Spread spread = Spread::deviation;
-  QString domain;                                          ///< of the per-domain card; empty: the first
-  bool ratio = false;                                      ///< of OOD to pre-training loss, in place of their difference
-  bool each_domain = false;                                ///< every OOD domain among the losses, in place of their mean
-  QString step_series = QStringLiteral("gradient_norm");   ///< or "learning_rate"
-  QString resource = QStringLiteral("tokens_per_second");  ///< or "device_memory", "process_memory"
-  QString selection = QStringLiteral("captured_mass");     ///< statistic of the card of reads, where the run records it
+  QString domain;                                           ///< of the per-domain card; empty: the first
+  bool ratio = false;                                       ///< of OOD to pre-training loss, in place of their difference
+  bool each_domain = false;                                 ///< every OOD domain among the losses, in place of their mean
+  QString step_series = QStringLiteral("gradient_norm");    ///< or "learning_rate"
+  QString resource = QStringLiteral("tokens_per_second");   ///< or "device_memory", "process_memory"
+  QString selection = QStringLiteral("captured_mass");      ///< statistic of the card of reads, where the run records it
+  QString answers = QStringLiteral("validation/accuracy");  ///< series of the card of right answers, where a run has it
   /// Parts of the x axis that are looked at, of the charts of every step; what is in them is read in full.
   std::optional<std::array<double, 2>> loss_part{}, gradient_part{}, speed_part{};
   std::optional<qint64> marked_step{};  ///< of the current run: what Inspect shows
@@ -43,6 +44,8 @@ struct LiveFigures {
   QString single, name, statistic;   ///< of the cards of a single run: its directory, what it is called, its statistic of layers
   QStringList selections;            ///< statistics of reads that the run of the single cards records, of kSelections
   QString selection;                 ///< the one that is shown
+  QStringList answers;               ///< series of right answers that any of the runs has: training domains, OOD mean, each OOD domain
+  QString answer;                    ///< the one that is shown
   qint64 step = -1;                  ///< of the last statistics
   bool by_architecture[count] = {};  ///< more things than can be told apart: means, see calm_set()
   QString trouble;

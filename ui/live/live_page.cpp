@@ -1,5 +1,6 @@
 #include "ui/live/live_page.h"
 
+#include <QAbstractItemView>
 #include <QApplication>
 #include <QComboBox>
 #include <QGridLayout>
@@ -10,6 +11,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/charts/two_columns.h"
 #include "ui/kept_zoom.h"
@@ -46,7 +48,7 @@ LivePage::LivePage(Session& session, QWidget* parent)
       layers_(makePanel(tr("Entropy by layer"), {})),
       gap_(makePanel(tr("OOD − pre-training gap"), {})),
       captured_(makePanel(tr("What is read"), {})),
-      accuracy_(makePanel(tr("Right answers"), tr("share, of the training domains of a generated task"))),
+      accuracy_(makePanel(tr("Right answers"), {})),
       gradient_(makePanel(tr("Gradient norm"), tr("before clipping"))),
       domain_(makePanel(tr("OOD by domain"), tr("nats"))),
       speed_(makePanel(tr("Speed"), tr("tokens per second"))),
@@ -129,7 +131,7 @@ std::vector<CurveOfRun> LivePage::curvesOf(const Panel& panel) const {
     if (each_domain_->currentIndex() == 1)
       for (const QString& domain : figures_.domains) series << QStringLiteral("ood/loss/") + domain;
   }
-  if (&panel == &accuracy_) series << QStringLiteral("validation/accuracy");
+  if (&panel == &accuracy_) series << figures_.answer;
   if (&panel == &gradient_) series << step_choice_->currentData().toString();
   if (&panel == &speed_) series << resource_choice_->currentData().toString();
   if (&panel == &domain_) series << QStringLiteral("ood/loss/") + domains_->currentText();
@@ -222,6 +224,7 @@ void LivePage::makeControls() {
   domains_ = new QComboBox;
   domains_->setAccessibleName(tr("OOD domain"));
   domains_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  for (QComboBox* box : {x_axis_, spread_, each_domain_, domains_}) calm_wheel(box);
   for (QWidget* control : {static_cast<QWidget*>(x_axis_), static_cast<QWidget*>(log_x_), static_cast<QWidget*>(log_y_),
                            static_cast<QWidget*>(smoothing_), static_cast<QWidget*>(spread_), static_cast<QWidget*>(each_domain_)})
     loss_.card->addControl(control);
@@ -237,12 +240,16 @@ void LivePage::makeControls() {
                                   {tr("Process memory"), QStringLiteral("process_memory")}});
   selection_choice_ = titleChoice(*captured_.card, tr("What is shown of reads and choices"), {});
   selection_choice_->setPlaceholderText(tr("What is read"));
+  answers_choice_ = titleChoice(*accuracy_.card, tr("Whose right answers are shown"), {});
+  answers_choice_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);  // names of domains are long
+  answers_choice_->setMinimumContentsLength(20);
   for (ScaleButton* button : {log_x_, log_y_}) connect(button, &ScaleButton::scaleChanged, this, [this] { refresh(); });
   connect(smoothing_, &SmoothingChoice::changed, this, [this] { refresh(); });
   connect(domains_, &QComboBox::currentIndexChanged, this, [this] { refresh(); });
-  for (const QComboBox* box : {gap_choice_, step_choice_, resource_choice_, selection_choice_})
+  for (const QComboBox* box : {gap_choice_, step_choice_, resource_choice_, selection_choice_, answers_choice_})
     connect(box, &QComboBox::activated, this, [this, box] {
       if (box == selection_choice_) session_.place().set("live/selection", box->currentData());
+      if (box == answers_choice_) session_.place().set("live/answers", box->currentData());
       refresh();
     });
   restore();
@@ -254,6 +261,7 @@ QComboBox* LivePage::titleChoice(Card& card, const QString& name, const std::vec
   box->setAccessibleName(name);
   box->setSizeAdjustPolicy(QComboBox::AdjustToContents);
   for (const auto& [text, data] : entries) box->addItem(text, data);
+  calm_wheel(box);
   card.replaceTitle(box);
   return box;
 }
@@ -309,6 +317,7 @@ void LivePage::refresh(bool urgent) {
       .step_series = step_choice_->currentData().toString(),
       .resource = resource_choice_->currentData().toString(),
       .selection = session_.place().value("live/selection").toString(),
+      .answers = session_.place().value("live/answers").toString(),
       .loss_part = loss_.view->part(),
       .gradient_part = gradient_.view->part(),
       .speed_part = speed_.view->part(),
@@ -323,6 +332,7 @@ void LivePage::show(LiveFigures figures) {
   figures_ = std::move(figures);
   updateDomains();
   updateSelections();
+  updateAnswers();
   titleCards();
   loss_.view->setPrepared(figures_.figure[LiveFigures::loss]);
   fill(gap_, LiveFigures::gap);
@@ -400,6 +410,27 @@ void LivePage::updateSelections() {
     for (const QString& statistic : figures_.selections) selection_choice_->addItem(tr(words_of(statistic).name), statistic);
   }
   selection_choice_->setCurrentIndex(std::max(0, selection_choice_->findData(figures_.selection)));
+}
+
+void LivePage::updateAnswers() {
+  QStringList present;
+  for (int i = 0; i < answers_choice_->count(); ++i) present << answers_choice_->itemData(i).toString();
+  if (present != figures_.answers) {
+    answers_choice_->clear();
+    for (const QString& series : figures_.answers) {
+      const QString domain = series.section(QLatin1Char('/'), 2);
+      answers_choice_->addItem(series == QStringLiteral("validation/accuracy") ? tr("Right answers")
+                               : domain.isEmpty()                              ? tr("Right answers, OOD mean")
+                                                                               : tr("Right, OOD %1").arg(domain),
+                               series);
+    }
+    answers_choice_->view()->setMinimumWidth(answers_choice_->view()->sizeHintForColumn(0) + 24);
+  }
+  answers_choice_->setCurrentIndex(std::max(0, answers_choice_->findData(figures_.answer)));
+  if (figures_.answer.isEmpty()) return;
+  accuracy_.card->setTitle(answers_choice_->currentText(), figures_.answer == QStringLiteral("validation/accuracy")
+                                                               ? tr("share of tokens asked for, training domains")
+                                                               : tr("share of tokens asked for"));
 }
 
 /// What a choice shows, for those who hear the page, and what it means.

@@ -39,6 +39,7 @@ class LivePage : public QWidget {
   void show(LiveFigures figures);
   void updateDomains();
   void updateSelections();
+  void updateAnswers();
   void titleCards();
   void fill(Panel& panel, LiveFigures::Place place);
   void restore();
@@ -64,7 +65,7 @@ class LivePage : public QWidget {
   QToolButton* resume_;
   QWidget* side_;  ///< the column beside the losses; hidden while it would be empty
   QComboBox *x_axis_, *domains_;
-  QComboBox *gap_choice_, *step_choice_, *resource_choice_, *selection_choice_;  ///< in place of titles
+  QComboBox *gap_choice_, *step_choice_, *resource_choice_, *selection_choice_, *answers_choice_;  ///< in place of titles
   SmoothingChoice* smoothing_;
   QComboBox *spread_, *each_domain_;
   ScaleButton *log_x_, *log_y_;

@@ -6,6 +6,7 @@
 #include <QSignalBlocker>
 #include <cmath>
 
+#include "ui/calm_wheel.h"
 #include "ui/charts/ticks.h"
 #include "ui/wrapped_tip.h"
 
@@ -39,6 +40,7 @@ SmoothingChoice::SmoothingChoice(QWidget* parent) : QWidget(parent), kind_(new Q
   width_->setInsertPolicy(QComboBox::NoInsert);
   width_->setMinimumContentsLength(6);
   width_->hide();
+  for (QComboBox* box : {kind_, width_}) calm_wheel(box);
   auto* row = new QHBoxLayout(this);
   row->setContentsMargins(0, 0, 0, 0);
   row->addWidget(kind_);

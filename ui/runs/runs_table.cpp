@@ -1,10 +1,13 @@
 #include "ui/runs/runs_table.h"
 
+#include <QApplication>
 #include <QDateTime>
+#include <QPalette>
 #include <cmath>
 #include <limits>
 
 #include "ui/run_summary.h"
+#include "ui/theme.h"
 
 namespace saccade::ui {
 namespace {
@@ -52,7 +55,7 @@ QVariant RunsTable::headerData(int section, Qt::Orientation orientation, int rol
     return QVariant(Qt::AlignVCenter | (section < progress || section == folder ? Qt::AlignLeft : Qt::AlignRight));
   static const QStringList tips{tr("Name of the run"),
                                 tr("Star: click to set or take it; the filter “starred” shows these"),
-                                tr("Architecture, as charts call it"),
+                                tr("Architecture, and settings in which runs of it differ, as charts call it"),
                                 tr("What the run is doing, and how much is left"),
                                 tr("Words of your own, apart by commas; the filter “tag:word” finds them. F2 or double click edits"),
                                 tr("A note of your own, kept beside the run. F2 or double click edits"),
@@ -81,6 +84,9 @@ QVariant RunsTable::data(const QModelIndex& index, int role) const {
   if (role == Qt::TextAlignmentRole)
     return QVariant(Qt::AlignVCenter | (index.column() < progress || index.column() == folder ? Qt::AlignLeft : Qt::AlignRight));
   if (role == Qt::EditRole && index.column() != tags && index.column() != note) return {};
+  if (role == Qt::ForegroundRole)
+    return index.column() == state && source.data(RunList::DamageRole).toBool() ? QVariant(errorColour(QApplication::palette()))
+                                                                                : QVariant();
   if (role != Qt::DisplayRole && role != SortRole && role != Qt::AccessibleTextRole && role != Qt::EditRole) return source.data(role);
   const Run* run = runs_->run(source.data(RunList::DirectoryRole).toString());
   if (!run) {
@@ -91,6 +97,7 @@ QVariant RunsTable::data(const QModelIndex& index, int role) const {
   if (index.column() == star && role == Qt::AccessibleTextRole) return run->notes().starred ? tr("starred") : tr("no star");
   if (index.column() == state && role == Qt::AccessibleTextRole && run->info().state == RunState::running)
     return tr("%1, %2").arg(stateText(run->info().state), shown(*run, state).toString());
+  if (index.column() == architecture) return source.data(RunList::TitleRole);
   if (index.column() == note && role == Qt::EditRole) return QString::fromStdString(run->notes().note);
   return role == SortRole ? sorted(*run, index.column()) : shown(*run, index.column());
 }
@@ -131,8 +138,7 @@ QVariant RunsTable::shown(const Run& run, int column) const {
       return problem.empty() ? QString::fromStdString(run.notes().note).simplified()
                              : QStringLiteral("⚠ ") + QString::fromStdString(problem);
     }
-    case architecture: return QString::fromStdString(info.title);
-    case state: return run.damage().empty() || run.detail().outline ? state_now(run) : tr("%1, damaged").arg(state_now(run));
+    case state: return is_damaged(run) ? QStringLiteral("%1, %2").arg(state_now(run), damaged_word()) : state_now(run);
     case progress: return info.steps > 0 ? tr("%1 %").arg(100 * info.step / info.steps) : QStringLiteral("–");
     case loss: return number(numbers_of(run).loss, 3);
     case ood: return number(numbers_of(run).ood, 3);

@@ -2,10 +2,10 @@
 
 #include <QHeaderView>
 #include <QMenu>
-#include <QProxyStyle>
 #include <algorithm>
 #include <array>
 
+#include "ui/roomy_cells.h"
 #include "ui/runs/run_tree.h"
 #include "ui/session.h"
 #include "ui/swatch.h"
@@ -19,15 +19,6 @@ constexpr std::array kFirst{RunsTable::name, RunsTable::star, RunsTable::state, 
 constexpr std::array kLast{RunsTable::tags, RunsTable::note, RunsTable::folder};
 constexpr int kLeastName = 150, kMostColumn = 300, kStarColumn = 38;  // pixels
 constexpr int kRowsMeasured = 100;                                    // for the widths of columns
-
-/// Keeps numbers at the right of their column apart from words at the left of the next.
-class RoomyCells : public QProxyStyle {
- public:
-  int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
-    if (metric == PM_FocusFrameHMargin || metric == PM_HeaderMargin) return 7;
-    return QProxyStyle::pixelMetric(metric, option, widget);
-  }
-};
 
 /// Swatches of runs; groups have none.
 class NameDelegate : public SwatchDelegate {
@@ -49,10 +40,7 @@ class NameDelegate : public SwatchDelegate {
 }  // namespace
 
 RunsView::RunsView(Session& session, RunTree& tree, QWidget* parent) : QTreeView(parent), session_(session), tree_(tree) {
-  auto* style = new RoomyCells;
-  style->setParent(this);
-  setStyle(style);
-  header()->setStyle(style);
+  make_roomy(this);
   setModel(&tree);
   setItemDelegateForColumn(RunsTable::name, new NameDelegate(this));
   setUniformRowHeights(true);
@@ -66,13 +54,13 @@ RunsView::RunsView(Session& session, RunTree& tree, QWidget* parent) : QTreeView
   setExpandsOnDoubleClick(true);
   makeHeader();
   followFolds();
+  fit_.start();
 }
 
 void RunsView::makeHeader() {
   QHeaderView* head = header();
   head->setStretchLastSection(false);
-  head->setSectionResizeMode(QHeaderView::ResizeToContents);
-  for (const auto column : {RunsTable::name, RunsTable::star}) head->setSectionResizeMode(column, QHeaderView::Fixed);
+  head->setSectionResizeMode(QHeaderView::Fixed);
   head->resizeSection(RunsTable::star, kStarColumn);  // its head would keep room for the mark of sorting
   head->setResizeContentsPrecision(kRowsMeasured);
   head->setMaximumSectionSize(kMostColumn);
@@ -88,9 +76,15 @@ void RunsView::makeHeader() {
     session_.place().set("runs/sorted_by", column);
     session_.place().set("runs/descending", order == Qt::DescendingOrder);
   });
-  connect(head, &QHeaderView::sectionResized, this, [this](int column) {
-    if (column != RunsTable::name) fitName();
-  });
+  fit_.setSingleShot(true);
+  fit_.setInterval(0);
+  connect(&fit_, &QTimer::timeout, this, &RunsView::fitColumns);
+  const auto start = qOverload<>(&QTimer::start);
+  for (const auto changed : {&QAbstractItemModel::rowsInserted, &QAbstractItemModel::rowsRemoved}) connect(&tree_, changed, &fit_, start);
+  for (const auto folded : {&QTreeView::expanded, &QTreeView::collapsed}) connect(this, folded, &fit_, start);
+  connect(&tree_, &QAbstractItemModel::dataChanged, &fit_, start);
+  connect(&tree_, &QAbstractItemModel::layoutChanged, &fit_, start);
+  connect(&tree_, &QAbstractItemModel::modelReset, &fit_, start);
   head->setContextMenuPolicy(Qt::CustomContextMenu);
   connect(head, &QWidget::customContextMenuRequested, this, [this](const QPoint& at) {
     auto* menu = new QMenu(this);
@@ -112,31 +106,37 @@ void RunsView::addColumns(QMenu& menu) {
       for (int each = 1; each < RunsTable::column_count; ++each)
         if (isColumnHidden(each)) left_out << QString::number(each);
       session_.place().set(kLeftOut, left_out);
-      fitName();
+      fitColumns();
     });
   }
 }
 
+/// As wide as their words, once for all that has changed since: Qt's own way measures every column again for every change that it is told
+/// of, which with runs that have branches are as many as these.
+void RunsView::fitColumns() {
+  for (int column = 0; column < RunsTable::column_count; ++column) {
+    if (isColumnHidden(column) || column == RunsTable::star) continue;
+    const int words = sizeHintForColumn(column);
+    if (column == RunsTable::name)
+      name_wanted_ = words;
+    else
+      header()->resizeSection(column, std::min(std::max(words, header()->sectionSizeHint(column)), kMostColumn));
+  }
+  fitName();
+}
+
 /// The name has what the columns that must be seen leave.
 void RunsView::fitName() {
-  if (fitting_) return;
-  fitting_ = true;
   int room = viewport()->width();
   for (const auto column : kFirst)
     if (column != RunsTable::name && !isColumnHidden(column)) room -= header()->sectionSize(column);
-  const int wanted = std::clamp(sizeHintForColumn(RunsTable::name), kLeastName, kMostColumn);
+  const int wanted = std::clamp(name_wanted_, kLeastName, kMostColumn);
   const int width = std::clamp(room, kLeastName, wanted);
   if (header()->sectionSize(RunsTable::name) != width) header()->resizeSection(RunsTable::name, width);
-  fitting_ = false;
 }
 
 void RunsView::resizeEvent(QResizeEvent* event) {
   QTreeView::resizeEvent(event);
-  fitName();
-}
-
-void RunsView::updateGeometries() {
-  QTreeView::updateGeometries();
   fitName();
 }
 

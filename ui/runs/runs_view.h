@@ -1,4 +1,5 @@
 #pragma once
+#include <QTimer>
 #include <QTreeView>
 
 class QMenu;
@@ -22,7 +23,6 @@ class RunsView : public QTreeView {
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
-  void updateGeometries() override;
 
  private:
   void makeHeader();
@@ -30,11 +30,13 @@ class RunsView : public QTreeView {
   void unfold(const QModelIndex& parent, int first, int last);
   bool isUnfolded(const QModelIndex& index) const;
   void keepFold(const QModelIndex& index, bool unfolded);
+  void fitColumns();
   void fitName();
 
   Session& session_;
   RunTree& tree_;
-  bool fitting_ = false;
+  QTimer fit_;
+  int name_wanted_ = 0;  ///< pixels
 };
 
 }  // namespace saccade::ui

@@ -229,7 +229,10 @@ QStringList GroupedRuns::groupNumbers(const Row& row) const {
       oods.push_back(numbers.ood);
       left = std::fmax(left, numbers.seconds_left);
     }
-  QStringList parts{left > 0 ? tr("%1 left").arg(formatDuration(left)) : QString(), mean_text(tr("loss %1"), losses),
+  const auto damaged = std::count_if(row.members.begin(), row.members.end(),
+                                     [&](const QString& member) { return source(member).data(RunList::DamageRole).toBool(); });
+  QStringList parts{damaged > 0 ? QStringLiteral("%1 %2").arg(damaged).arg(damaged_word()) : QString(),
+                    left > 0 ? tr("%1 left").arg(formatDuration(left)) : QString(), mean_text(tr("loss %1"), losses),
                     mean_text(tr("OOD %1"), oods)};
   parts.removeAll(QString());
   return parts;
@@ -250,6 +253,9 @@ QVariant GroupedRuns::groupData(const Row& row, int role) const {
       return progress / static_cast<double>(row.members.size());
     }
     case RunList::StateRole: return static_cast<int>(groupState(row));
+    case RunList::DamageRole:
+      return std::any_of(row.members.begin(), row.members.end(),
+                         [&](const QString& member) { return source(member).data(RunList::DamageRole).toBool(); });
     case RunList::SummaryRole: return groupNumbers(row).join(QStringLiteral(" · "));
     case Qt::ToolTipRole:
       return tr("%1\n%2 seeds, drawn as mean and standard deviation until opened").arg(row.title).arg(row.members.size());
@@ -300,7 +306,8 @@ bool GroupedRuns::setData(const QModelIndex& index, const QVariant& value, int r
 Qt::ItemFlags GroupedRuns::flags(const QModelIndex& index) const {
   if (!index.isValid()) return Qt::NoItemFlags;
   if (!rows_[index.row()].heading.isEmpty()) return Qt::ItemNeverHasChildren;
-  return Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemIsUserCheckable | Qt::ItemNeverHasChildren;
+  const Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable | Qt::ItemNeverHasChildren;
+  return index.data(RunList::ProblemRole).toString().isEmpty() ? flags | Qt::ItemIsUserCheckable : flags;
 }
 
 }  // namespace saccade::ui

@@ -10,6 +10,8 @@
 #include <QTextBrowser>
 #include <QVBoxLayout>
 
+#include "ui/fitting_dialog.h"
+
 namespace saccade::ui::help {
 namespace {
 
@@ -30,7 +32,7 @@ void show_text(QMainWindow* window, const QString& title, const QString& html, c
   auto* column = new QVBoxLayout(dialog);
   column->addWidget(text);
   column->addWidget(buttons);
-  dialog->resize(size);
+  resize_within_window(*dialog, size);
   dialog->show();
 }
 

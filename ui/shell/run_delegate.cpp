@@ -43,11 +43,37 @@ void paint_expander(QPainter* painter, const QStyleOptionViewItem& option, const
   style->drawPrimitive(opened ? QStyle::PE_IndicatorArrowDown : QStyle::PE_IndicatorArrowRight, &arrow, painter, option.widget);
 }
 
-/// What stands at the right: how far it is, or that it is done.
+/// What stands at the right: how far it is, or that it is done, which is not said of what has lost records.
 QString progress_text(const QModelIndex& index) {
   if (!index.data(RunList::ProblemRole).toString().isEmpty()) return {};
+  if (index.data(RunList::DamageRole).toBool()) return QStringLiteral("⚠");
   if (static_cast<RunState>(index.data(RunList::StateRole).toInt()) == RunState::finished) return QStringLiteral("✓");
   return QStringLiteral("%1 %").arg(static_cast<int>(std::floor(index.data(RunList::ProgressRole).toDouble() * 100)));
+}
+
+void paint_check_box(QPainter* painter, const QStyleOptionViewItem& option, const QRect& rect, Qt::CheckState state) {
+  QStyleOptionViewItem box = option;
+  box.rect = rect;
+  box.state = QStyle::State_Enabled | (state == Qt::Checked            ? QStyle::State_On
+                                       : state == Qt::PartiallyChecked ? QStyle::State_NoChange
+                                                                       : QStyle::State_Off);
+  const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
+  style->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &box, painter, option.widget);
+  if (!isDark(option.palette)) return;  // the style's own edge is nearly as dark as the ground
+  painter->setBrush(Qt::NoBrush);
+  painter->setPen(quietText(option.palette));
+  painter->drawRoundedRect(QRectF(rect).adjusted(1.5, 1.5, -1.5, -1.5), 2, 2);
+}
+
+/// What is wrong with a run stands first (summary_of), and is told by its colour too.
+void paint_summary(QPainter* painter, const QRect& rect, const QString& summary, bool wrong, const QPalette& palette) {
+  const QFontMetrics metrics = painter->fontMetrics();
+  const QString text = fittingParts(summary, metrics, rect.width());
+  const QString first = wrong ? text.section(QStringLiteral(" · "), 0, 0) : QString();
+  painter->setPen(errorColour(palette));
+  painter->drawText(rect, Qt::AlignLeft | Qt::AlignVCenter, first);
+  painter->setPen(quietText(palette));
+  painter->drawText(rect.adjusted(metrics.horizontalAdvance(first), 0, 0, 0), Qt::AlignLeft | Qt::AlignVCenter, text.mid(first.size()));
 }
 
 void paint_heading(QPainter* painter, QStyleOptionViewItem& option, const QString& text) {
@@ -97,20 +123,9 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
 
   const QFontMetrics metrics(option.font), small_metrics(smaller(option.font));
   const QRect check = check_rect(option.rect, option.font);
-  QStyleOptionViewItem box = option;
-  box.rect = check;
-  box.state = QStyle::State_Enabled | (index.data(Qt::CheckStateRole).toInt() == Qt::Checked            ? QStyle::State_On
-                                       : index.data(Qt::CheckStateRole).toInt() == Qt::PartiallyChecked ? QStyle::State_NoChange
-                                                                                                        : QStyle::State_Off);
-  const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
-  style->drawPrimitive(QStyle::PE_IndicatorItemViewItemCheck, &box, painter, option.widget);
-  if (isDark(option.palette)) {  // the style's own edge is nearly as dark as the ground
-    painter->setBrush(Qt::NoBrush);
-    painter->setPen(quietText(option.palette));
-    painter->drawRoundedRect(QRectF(check).adjusted(1.5, 1.5, -1.5, -1.5), 2, 2);
-  }
-
   const bool damaged = !index.data(RunList::ProblemRole).toString().isEmpty();
+  if (!damaged) paint_check_box(painter, option, check, static_cast<Qt::CheckState>(index.data(Qt::CheckStateRole).toInt()));
+
   const int seeds = index.data(GroupedRuns::SeedsRole).toInt();
   const int inset = index.data(GroupedRuns::ChildRole).toBool() ? 2 * margin : 0;
   const int top = option.rect.top() + 5, left = check.right() + 1 + margin + inset, right = option.rect.right() - margin;
@@ -127,6 +142,7 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
   const int progress_width = small_metrics.horizontalAdvance(progress);
   if (index.data(GroupedRuns::FoldsRole).toBool())
     paint_expander(painter, option, expander_rect(option.rect, option.font), index.data(GroupedRuns::OpenedRole).toBool());
+  if (index.data(RunList::DamageRole).toBool()) painter->setPen(errorColour(option.palette));
   painter->drawText(QRect(right - progress_width - 1, top, progress_width + 1, metrics.height()), Qt::AlignRight | Qt::AlignVCenter,
                     progress);
 
@@ -147,8 +163,8 @@ void RunDelegate::paint(QPainter* painter, const QStyleOptionViewItem& given, co
 
   const QRect second(text_left, top + metrics.height() + 1, right - text_left, small_metrics.height());
   painter->setFont(smaller(option.font));
-  painter->drawText(second, Qt::AlignLeft | Qt::AlignVCenter,
-                    fittingParts(index.data(RunList::SummaryRole).toString(), small_metrics, second.width()));
+  paint_summary(painter, second, index.data(RunList::SummaryRole).toString(), damaged || index.data(RunList::DamageRole).toBool(),
+                option.palette);
   if (!damaged && isActive(static_cast<RunState>(index.data(RunList::StateRole).toInt())))
     paint_progress(painter, QRect(text_left, second.bottom() + 3, second.width(), 3), index.data(RunList::ProgressRole).toDouble(),
                    option.palette);
@@ -182,7 +198,7 @@ bool RunDelegate::editorEvent(QEvent* event, QAbstractItemModel* model, const QS
       groups->setOpened(index, !index.data(GroupedRuns::OpenedRole).toBool());
       return true;
     }
-  if (!toggle) return false;
+  if (!toggle || !(index.flags() & Qt::ItemIsUserCheckable)) return false;
   const bool checked = index.data(Qt::CheckStateRole).toInt() == Qt::Checked;
   return model->setData(index, checked ? Qt::Unchecked : Qt::Checked, Qt::CheckStateRole);
 }

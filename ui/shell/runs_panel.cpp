@@ -9,6 +9,7 @@
 #include <QScrollBar>
 #include <QVBoxLayout>
 
+#include "analysis/comparison/filter_names.h"
 #include "ui/run_actions.h"
 #include "ui/run_list.h"
 #include "ui/runs/differences_view.h"
@@ -104,6 +105,7 @@ RunsPanel::RunsPanel(Session& session, const RunActions& actions, QWidget* paren
   connect(model_, &QAbstractItemModel::modelReset, this, &RunsPanel::selectCurrent);
   connect(model_, &QAbstractItemModel::modelReset, this, &RunsPanel::updateEmptyText);
   connect(session.runs(), &RunList::loaded, this, &RunsPanel::updateEmptyText);
+  connect(filter_, &QLineEdit::textChanged, this, &RunsPanel::updateEmptyText);  // with another one there may be none, too
   connect(session.runs(), &RunList::changed, this, &RunsPanel::updateDifferences);
   connect(&session, &Session::currentRunChanged, this, &RunsPanel::selectCurrent);
   connect(list_->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPanel::updateDifferences);
@@ -144,16 +146,25 @@ bool RunsPanel::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
-/// How many of how many are shown, and how to see all again.
+/// How many of how many are shown, and how to see all again. Branches are counted beside runs, as the headings of the list count runs, and
+/// what cannot be read is in no page and under a heading of its own.
 void RunsPanel::updateCounts() {
-  const RunList& runs = *session_.runs();
-  qsizetype shown = 0;
-  for (const ShownGroup& group : runs.selection().groups())
+  struct Count {
+    qsizetype shown = 0, all = 0;
+  };
+  const RunList& list = *session_.runs();
+  Count runs, branches;
+  for (const Run* run : list.runs()) ++(trunk_in(directory_of(*run)).isEmpty() ? runs : branches).all;
+  for (const ShownGroup& group : list.selection().groups())
     for (const SharedRun& run : group.seeds)
-      if (!runs.selection().hidden().contains(directory_of(*run))) ++shown;
-  const bool part = shown < runs.rowCount() && runs.rowCount() > 0;
+      if (const QString directory = directory_of(*run); !list.selection().hidden().contains(directory))
+        ++(trunk_in(directory).isEmpty() ? runs : branches).shown;
+  const bool part = runs.shown + branches.shown < runs.all + branches.all;
   counts_->setVisible(part);
-  if (part) counts_->setText(tr("%1 of %2 runs are shown, here and on every page.").arg(shown).arg(runs.rowCount()));
+  const auto share = [](const Count& count) { return tr("%1 of %2").arg(count.shown).arg(count.all); };
+  if (branches.all == 0) return counts_->setText(tr("%1 runs are shown, here and on every page.").arg(share(runs)));
+  const QString kind = branches.all == 1 ? tr("%1 branch") : tr("%1 branches");
+  counts_->setText(tr("%1 runs and %2 are shown, here and on every page.").arg(share(runs), kind.arg(share(branches))));
 }
 
 /// The list shows the session's run as selected; a selection of several that holds it stays.
@@ -190,8 +201,12 @@ void RunsPanel::updateEmptyText() {
   const bool none = model_->rowCount() == 0;
   empty_->setVisible(none);
   if (!none) return;
+  QStringList unknown;
+  for (const std::string& name : unknown_filter_names(filter_->text().toStdString(), session_.runs()->runs()))
+    unknown << QStringLiteral("“%1”").arg(QString::fromStdString(name));
+  const QString hint = unknown.isEmpty() ? QString() : tr("\nNo run has a setting %1.").arg(unknown.join(tr(" or ")));
   empty_->setText(session_.runs()->loading()        ? tr("Reading the folder …")
-                  : session_.runs()->rowCount() > 0 ? tr("No run matches the filter, so no page shows any.")
+                  : session_.runs()->rowCount() > 0 ? tr("No run matches the filter, so no page shows any.") + hint
                                                     : tr("No runs here yet.\nCtrl+N configures one, Ctrl+O opens another folder."));
 }
 

@@ -7,6 +7,8 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "ui/fitting_dialog.h"
+
 namespace saccade::ui {
 
 JobScript::JobScript(const QString& study, const QString& cluster, const QString& script, bool kept, QWidget* parent)
@@ -29,7 +31,7 @@ JobScript::JobScript(const QString& study, const QString& cluster, const QString
   column->addWidget(note);
   column->addWidget(text_, 1);
   column->addWidget(buttons);
-  resize(820, 620);
+  resize_within_window(*this, {820, 620});
 }
 
 QString JobScript::script() const { return text_->toPlainText(); }

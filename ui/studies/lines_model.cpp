@@ -21,17 +21,27 @@ QFont bold() {
 LinesModel::LinesModel(QStringList titles, QList<int> numbers, QObject* parent)
     : QAbstractTableModel(parent), titles_(std::move(titles)), numbers_(std::move(numbers)) {}
 
-void LinesModel::setLines(std::vector<Line> lines) {
+std::optional<std::vector<int>> LinesModel::setLines(std::vector<Line> lines) {
   const bool same =
       std::equal(lines.begin(), lines.end(), lines_.begin(), lines_.end(), [](const Line& a, const Line& b) { return a.key == b.key; });
-  if (same) {
+  if (!same) {
+    beginResetModel();
     lines_ = std::move(lines);
-    if (!lines_.empty()) Q_EMIT dataChanged(index(0, 0), index(rowCount() - 1, columnCount() - 1));
-    return;
+    endResetModel();
+    return {};
   }
-  beginResetModel();
+  std::vector<int> changed;
+  for (size_t row = 0; row < lines.size(); ++row)
+    if (lines[row] != lines_[row]) changed.push_back(static_cast<int>(row));
   lines_ = std::move(lines);
-  endResetModel();
+  if (!changed.empty()) Q_EMIT dataChanged(index(changed.front(), 0), index(changed.back(), columnCount() - 1));
+  return changed;
+}
+
+void LinesModel::setTitle(int column, const QString& title) {
+  if (titles_.at(column) == title) return;
+  titles_[column] = title;
+  Q_EMIT headerDataChanged(Qt::Horizontal, column, column);
 }
 
 int LinesModel::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(lines_.size()); }

@@ -1,6 +1,8 @@
 #pragma once
 #include <QAbstractTableModel>
 #include <QStringList>
+#include <QVariant>
+#include <optional>
 #include <vector>
 
 namespace saccade::ui {
@@ -16,16 +18,20 @@ class LinesModel : public QAbstractTableModel {
     bool alarm = false;  ///< in the colour of errors
     QString tip = {};
     bool strong = false;  ///< in bold
+    bool operator==(const Cell&) const = default;
   };
   struct Line {
     QString key;
     std::vector<Cell> cells;
+    bool operator==(const Line&) const = default;
   };
   enum Role { KeyRole = Qt::UserRole + 1, SortRole, ShareRole };
 
   /// `numbers`: columns that stand at the right.
   LinesModel(QStringList titles, QList<int> numbers, QObject* parent = nullptr);
-  void setLines(std::vector<Line> lines);
+  /// Rows that say something else than before; nothing where there are other lines, or another order of them.
+  std::optional<std::vector<int>> setLines(std::vector<Line> lines);
+  void setTitle(int column, const QString& title);
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;

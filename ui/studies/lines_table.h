@@ -1,5 +1,7 @@
 #pragma once
 #include <QTreeView>
+#include <optional>
+#include <vector>
 
 #include "ui/studies/lines_model.h"
 
@@ -24,6 +26,7 @@ class LinesTable : public QTreeView {
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
 
  Q_SIGNALS:
   void chosen();                    ///< another line, by the reader or because the last one went
@@ -31,9 +34,12 @@ class LinesTable : public QTreeView {
 
  private:
   void fitColumns();
+  int titleWidth(int column) const;
+  void measure(const std::optional<std::vector<int>>& changed);
 
   LinesModel* model_;
   QSortFilterProxyModel* sorted_;
+  std::vector<int> held_;  ///< how wide each column's widest text has been since the lines are these
   bool filling_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "ui/studies/queue_view.h"
 
 #include <QAction>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QToolButton>
 #include <QVBoxLayout>
@@ -59,7 +60,10 @@ QueueView::QueueView(Session& session, QWidget* page)
   text_->setAccessibleName(tr("State of the queue"));
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(text_);
+  auto* head = new QHBoxLayout;  // among the buttons it would make the page too wide for a small window
+  head->addWidget(where_, 0, Qt::AlignTop);
+  head->addWidget(text_, 1);
+  column->addLayout(head);
   column->addWidget(table_, 1);
   where_->choose(session_.place().value("studies/queue").toString());
   connect(where_, &QComboBox::currentIndexChanged, this, &QueueView::chooseHost);
@@ -94,7 +98,6 @@ void QueueView::makeActions(QWidget* page) {
 }
 
 void QueueView::addControls(Card& card) {
-  card.addControl(where_);
   for (QAction* action : {actions_.pause, actions_.pause_now, actions_.work, actions_.up, actions_.down, actions_.remove})
     card.addControl(button_of(action, &card));
 }

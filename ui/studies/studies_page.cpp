@@ -76,10 +76,10 @@ LinesModel::Line line_of(const StudyLine& study) {
 /// What a report shows too: at the best value, with losses.
 bool may_be_compared(const StudyRunLine& run) { return run.best && std::isfinite(run.validation); }
 
-/// `job`: what the scheduler of a cluster says of it. Those at their cell's best value are in bold.
+/// `job`: what the scheduler of a cluster says of it. Those at the best value of a search that has ended are in bold.
 LinesModel::Line line_of(const StudyRunLine& run, const QString& job) {
   const double share = run.steps > 0 ? static_cast<double>(run.step) / static_cast<double>(run.steps) : 0;
-  const bool best = run.value && may_be_compared(run);
+  const bool best = run.value && run.searched && may_be_compared(run);
   return {run.directory,
           {{run.cell, {}, -1, false, run.name, best},
            {run.value ? QString::number(*run.value) : QString(), run.value.value_or(0), -1, false, {}, best},
@@ -106,7 +106,7 @@ StudiesPage::StudiesPage(Session& session, QWidget* parent)
   makeActions();
   auto* column = new QVBoxLayout(this);
   QWidget *studies = makeStudies(), *details = makeDetails();
-  columns_ = new TwoColumns({studies, 5, 5}, {details, 5, 6}, 900, 2.2, this);
+  columns_ = new TwoColumns({studies, 5, 2}, {details, 5, 5}, 900, 1.7, this);
   column->addWidget(columns_);
   connect(queue_, &QueueView::stale, this, [this] { refresh(true); });
   timer_.setInterval(500);
@@ -290,6 +290,7 @@ void StudiesPage::showDetails() {
   std::vector<LinesModel::Line> lines;
   for (const StudyRunLine& run : study->runs)
     lines.push_back(line_of(run, study->directory == jobs_of_ ? jobs_.value(run.name) : QString()));
+  runs_->lines()->setTitle(1, study->tuned.isEmpty() ? tr("Value") : study->tuned.at(0).toUpper() + study->tuned.mid(1));
   runs_->setLines(std::move(lines));
   QStringList tuning;
   for (int i = 0; i < tuning_->count(); ++i) tuning << tuning_->item(i)->text();

@@ -46,6 +46,9 @@ StudyRunLine line_of(const WantedRun& wanted, const std::string& cell, const fs:
   return line;
 }
 
+/// Of several values, all of which have ended.
+bool search_has_ended(const Tuning& tuning) { return tuning.state == Tuning::State::tuned || tuning.state == Tuning::State::edge; }
+
 /// Where a study waits, in one queue or several.
 struct Waiting {
   size_t place = 0;     ///< among the entries of its device, from 1; the foremost
@@ -87,8 +90,14 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
     for (const std::string& problem : view.problems) line.problem += (line.problem.isEmpty() ? "" : "\n") + QString::fromStdString(problem);
     for (const WantedRun& wanted : view.wanted) line.runs.push_back(line_of(wanted, view.cells[wanted.run.cell].name, directory));
     if (view.study.tuning)
+      line.tuned =
+          QString::fromStdString(view.study.tuning->setting).section(QLatin1Char('.'), -1).replace(QLatin1Char('_'), QLatin1Char(' '));
+    if (view.study.tuning)
       for (const CellView& cell : view.views)
-        for (const size_t at : cell.wanted) line.runs[at].best = cell.tuning.best && view.wanted[at].run.tuned == cell.tuning.best;
+        for (const size_t at : cell.wanted) {
+          line.runs[at].best = cell.tuning.best && view.wanted[at].run.tuned == cell.tuning.best;
+          line.runs[at].searched = search_has_ended(cell.tuning);
+        }
     for (size_t i = 0; i < view.cells.size(); ++i)
       line.tuning << QString::fromStdString(view.cells[i].name + ": " + describe(view.views[i].tuning));
   } catch (const std::exception& error) {

@@ -20,6 +20,7 @@ struct StudyRunLine {
   double validation = 0, ood = 0;  ///< nats per token; NaN: not measured
   bool failed = false;             ///< given up, or diverged
   bool best = true;                ///< at the best value of its cell as far as that is known, or nothing is searched
+  bool searched = false;           ///< the search of its cell has ended: of one that goes on another value may win yet
 };
 
 struct StudyLine {
@@ -32,6 +33,7 @@ struct StudyLine {
   std::optional<double> budget_hours = {};
   bool queued = false, complete = false, readable = true;
   std::vector<StudyRunLine> runs = {};
+  QString tuned = {};       ///< what is searched, "learning rate"; empty: nothing
   QStringList tuning = {};  ///< a line for each cell
 };
 

@@ -1,5 +1,6 @@
 #include "ui/studies/study_start.h"
 
+#include <QAbstractSpinBox>
 #include <QComboBox>
 #include <QDir>
 #include <QDoubleSpinBox>
@@ -104,13 +105,16 @@ void StudyStart::makeFields() {
   measure_ = new QPushButton(tr("Time its steps"), this);
   measure_->setToolTip(tr("Trains and evaluates every distinct model here for some seconds, to tell how long all will take"));
   start_ = new QPushButton(tr("Queue it"), this);
-  auto* numbers = new QHBoxLayout;
-  for (QWidget* field : {static_cast<QWidget*>(on_), static_cast<QWidget*>(devices_), static_cast<QWidget*>(budget_),
-                         static_cast<QWidget*>(limit_), static_cast<QWidget*>(jobs_)}) {
-    numbers->addWidget(field, 1);
+  auto *where = new QHBoxLayout, *numbers = new QHBoxLayout;
+  const auto add = [](QHBoxLayout* row, QWidget* field) {
+    row->addWidget(field, 1);
     field->setMinimumWidth(80);
     calm_wheel(field);
-  }
+  };
+  for (QComboBox* field : {static_cast<QComboBox*>(on_), devices_}) add(where, field);
+  for (QAbstractSpinBox* field :
+       {static_cast<QAbstractSpinBox*>(budget_), static_cast<QAbstractSpinBox*>(limit_), static_cast<QAbstractSpinBox*>(jobs_)})
+    add(numbers, field);
   auto* buttons = new QHBoxLayout;
   buttons->addStretch();
   buttons->addWidget(measure_);
@@ -118,6 +122,7 @@ void StudyStart::makeFields() {
   auto* column = new QVBoxLayout(this);
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(question_);
+  column->addLayout(where);  // without a row where there is neither to choose
   column->addLayout(numbers);
   column->addWidget(takes_);
   column->addLayout(buttons);
