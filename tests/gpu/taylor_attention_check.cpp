@@ -53,6 +53,65 @@ void add_decoding(std::vector<OpCase>& cases) {
                      }});
 }
 
+/// Calls behind each other that hand on one state, with so many tokens each.
+struct Calls {
+  int64_t batch, heads, d, values;
+  std::vector<int64_t> lengths;
+  int64_t segment = 0;
+};
+
+std::string text(const Calls& c) {
+  std::string lengths;
+  for (int64_t length : c.lengths) lengths += (lengths.empty() ? "" : "+") + std::to_string(length);
+  return "prompt " + std::to_string(c.batch) + "x" + lengths + " H" + std::to_string(c.heads) + " d" + std::to_string(c.d) + " V" +
+         std::to_string(c.values) + (c.segment > 0 ? " segments of " + std::to_string(c.segment) : "");
+}
+
+/// q, k, v of every call.
+std::vector<Input> inputs_of(const Calls& c) {
+  std::vector<Input> all;
+  for (int64_t length : c.lengths)
+    for (const int64_t width : {c.d, c.d, c.values}) all.push_back(activation({c.batch, length, c.heads, width}, 1 + all.size()));
+  return all;
+}
+
+/// The results of all calls, then the state behind the last one.
+Tensors run_calls(Tape& t, const Calls& c, Tensors x) {
+  for (Tensor& input : x) input.set_differentiable(false);
+  const Tensor state = t.zeros({c.batch, c.heads, taylor_features(c.d), c.values + 1}, accumulation_dtype(x[0].dtype()));
+  Tensors out;
+  for (size_t i = 0; i < x.size(); i += 3) out.push_back(taylor_attention(t, x[i], x[i + 1], x[i + 2], state, c.segment));
+  out.push_back(state);
+  return out;
+}
+
+/// Prompts in one call, which goes by segments from 33 tokens on, in several, and single tokens behind them.
+void add_prompts(std::vector<OpCase>& cases) {
+  const Calls all[] = {{2, 3, 16, 64, {32}},
+                       {2, 3, 16, 64, {33}},
+                       {2, 3, 16, 32, {64}},
+                       {1, 2, 16, 64, {100}},
+                       {2, 2, 16, 64, {257}},
+                       {1, 3, 16, 32, {1000}},
+                       {1, 2, 16, 64, {2048}},
+                       {2, 3, 16, 64, {293}, 128},
+                       {1, 2, 16, 32, {512}, 128},
+                       {1, 2, 16, 64, {1300}, 128},  // more segments than are read ahead
+                       {2, 2, 16, 64, {20, 13}},
+                       {2, 3, 16, 64, {3, 33, 1, 1, 1}},
+                       {1, 2, 16, 32, {50, 50, 1, 1}},
+                       {1, 2, 16, 64, {33, 64, 100, 1, 1}},
+                       {1, 3, 16, 64, {512, 488, 1, 1, 1}},
+                       {2, 2, 16, 32, {513, 487, 40, 5, 1}},
+                       {1, 2, 16, 64, {2048, 1, 1}},
+                       {1, 2, 16, 64, {700, 700, 648, 1, 1}},
+                       {2, 3, 16, 64, {129, 256, 33, 1}, 128},
+                       {1, 70, 16, 64, {300, 1}},  // more tiles than multiprocessors
+                       {1, 2, 12, 20, {70, 40, 1}},
+                       {1, 1, 16, 48, {70, 1}}};
+  for (const Calls& c : all) cases.push_back({text(c), inputs_of(c), [c](Tape& t, const Tensors& x) { return run_calls(t, c, x); }});
+}
+
 void add_weights(std::vector<OpCase>& cases) {
   for (const Sizes& s : {Sizes{2, 131, 2, 16, 8}, {2, 1, 2, 7, 8}})
     cases.push_back({"weights " + text(s), inputs_of(s), [](Tape& t, const Tensors& x) {
@@ -82,6 +141,7 @@ std::vector<OpCase> cases() {
   std::vector<OpCase> all;
   add_passes(all);
   add_decoding(all);
+  add_prompts(all);
   add_weights(all);
   return all;
 }

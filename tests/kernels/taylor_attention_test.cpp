@@ -38,6 +38,22 @@ class TaylorAttentionTest : public QObject {
     return o;
   }
 
+  /// The results of calls with so many tokens each of one sequence, q, k, v [1, T, H, d or V], that hand on a state.
+  static std::vector<Tensor> in_calls(Tape& tape, const std::vector<Tensor>& x, const std::vector<int64_t>& lengths) {
+    const auto part = [](const Tensor& y, int64_t begin, int64_t length) {
+      const Tensor tokens = y.reshape({y.dim(1), y.dim(2), y.dim(3)}).slice(begin, begin + length);
+      return tokens.reshape({1, length, y.dim(2), y.dim(3)});
+    };
+    const Tensor state = tape.zeros({1, x[0].dim(2), taylor_features(x[0].dim(3)), x[2].dim(3) + 1}, x[2].dtype());
+    std::vector<Tensor> out;
+    int64_t begin = 0;
+    for (int64_t length : lengths) {
+      out.push_back(taylor_attention(tape, part(x[0], begin, length), part(x[1], begin, length), part(x[2], begin, length), state));
+      begin += length;
+    }
+    return out;
+  }
+
  private Q_SLOTS:
   void definition() {
     for (int64_t length : {1, 64, 131, 512, 513, 1100}) {
@@ -80,6 +96,21 @@ class TaylorAttentionTest : public QObject {
     const std::vector<Array> x = inputs(2, 2048, 3, 4, 5);
     for (const QString& problem : {check_float(op(), x, 5e-5), check_threads(op(), x), check_plan(op(), x)})
       QVERIFY2(problem.isEmpty(), qPrintable(problem));
+  }
+
+  /// Calls behind each other that hand on a state make of one sequence what a single pass does.
+  void calls_that_carry_a_state() {
+    const std::vector<Array> x = inputs(1, 1100, 2, 3, 4);
+    const Array whole = plain(x);
+    for (const std::vector<int64_t>& lengths : {std::vector<int64_t>{1100}, {33, 64, 1003}, {512, 585, 1, 1, 1}}) {
+      const Op calls = [&](Tape& tape, const std::vector<Tensor>& in) { return in_calls(tape, in, lengths); };
+      std::vector<double> o;
+      const OpRun run = run_op(calls, x, DType::f64, Device::cpu());
+      for (size_t i = 0; i < lengths.size(); ++i) o.insert(o.end(), run.values[i].values.begin(), run.values[i].values.end());
+      COMPARE_CLOSE((Array{whole.shape, o, false}), whole, 1e-12, QString("o of %1 calls").arg(lengths.size()));
+      const QString problem = check_plan(calls, x);
+      QVERIFY2(problem.isEmpty(), qPrintable(problem));
+    }
   }
 
   /// o_t is linear in v_j: its change with v_j is the weight.

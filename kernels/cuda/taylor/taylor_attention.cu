@@ -1,5 +1,5 @@
 // Taylor attention in float32 without tensor cores, any sizes: all pairs of a segment in tiles of 64 queries and 64 keys; with a carried
-// state token by token through the features. The weights.
+// state but no segments token by token through the features. The weights.
 #include "kernels/cuda/device/plain_tile.cuh"
 #include "kernels/cuda/taylor/taylor_attention.cuh"
 
@@ -248,15 +248,15 @@ void taylor_attention(Stream stream, const Tensor& q, const Tensor& k, const Ten
                       const Tensor& o, const Tensor& denominator) {
   dispatch_cuda(v.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const Heads<T> x(q, k, v, segments);
-    float* sums = pointer<float>(denominator);
-    if (state) {
+    const Heads<T> x(q, k, v, segments, state);
+    float *sums = pointer<float>(denominator), *carried = state ? pointer<float>(state) : nullptr;
+    if (carried && !segments.past) {
       const size_t shared = static_cast<size_t>(2 * x.d + x.values + 1 + kSlices * 32) * sizeof(float);
-      carried_kernel<T><<<static_cast<unsigned>(x.count()), 32 * kSlices, shared, stream>>>(x, pointer<float>(state), pointer<T>(o), sums);
+      carried_kernel<T><<<static_cast<unsigned>(x.count()), 32 * kSlices, shared, stream>>>(x, carried, pointer<T>(o), sums);
       return;
     }
     forward_pairs(stream, x, taylor_on_tensor_cores(q, v), pointer<T>(o), sums);
-    if (segments.past) taylor::add_past(stream, x, pointer<float>(segments.past), pointer<T>(o), sums);
+    if (segments.past) taylor::add_past(stream, x, pointer<float>(segments.past), carried, pointer<T>(o), sums);
   });
   check_launch();
 }

@@ -11,17 +11,19 @@ constexpr float kEpsilon = 1e-12f;
 template <class T>
 struct Heads {
   int batch, length, heads, d, values;
-  int segment;  ///< tokens per segment; pairs do not cross segments
-  float scale;  ///< 1 / √d
+  int segment;   ///< tokens per segment; pairs do not cross segments
+  bool carried;  ///< whether a carried state comes before the first segment
+  float scale;   ///< 1 / √d
   const T *q, *k, *v;
 
-  Heads(const Tensor& query, const Tensor& key, const Tensor& value, const TaylorSegments& segments = {})
+  Heads(const Tensor& query, const Tensor& key, const Tensor& value, const TaylorSegments& segments = {}, const Tensor& state = {})
       : batch(static_cast<int>(query.dim(0))),
         length(static_cast<int>(query.dim(1))),
         heads(static_cast<int>(query.dim(2))),
         d(static_cast<int>(query.dim(3))),
         values(static_cast<int>(value.dim(3))),
         segment(segments.past ? static_cast<int>(segments.length) : length),
+        carried(static_cast<bool>(state)),
         scale(1.0f / sqrtf(static_cast<float>(d))),
         q(pointer<T>(query)),
         k(pointer<T>(key)),
@@ -33,7 +35,9 @@ struct Heads {
   __device__ int64_t line(int head) const { return int64_t{head} * length; }
   __host__ __device__ int count() const { return batch * heads; }
 
-  __host__ __device__ int boundaries() const { return (length - 1) / segment; }  ///< between segments
+  /// Segments with tokens before them: all but the first, behind a carried state all.
+  __host__ __device__ int boundaries() const { return (length - 1) / segment + (carried ? 1 : 0); }
+  __host__ __device__ int first_past() const { return carried ? 0 : segment; }  ///< first token of the first one of these
   __device__ int segment_begin(int t) const { return t / segment * segment; }
   __device__ int segment_end(int t) const { return min(segment_begin(t) + segment, length); }
 };
@@ -71,9 +75,10 @@ struct Gradients {
 void forward_on_tensor_cores(Stream stream, const Heads<bf16>& x, bf16* o, float* denominator);
 void backward_on_tensor_cores(Stream stream, const Heads<bf16>& x, const Gradients<bf16>& g, const bf16* o);
 
-/// Adds the earlier segments to o and the denominators of the pairs; computes their states, `past`.
+/// Adds the earlier segments to o [B, T, H, V] and the denominators [B, H, T] of the pairs; computes their states, `past`
+/// [B H, boundaries, F, V + 1]. `state` [B, H, F, V + 1] where x.carried, else null: comes before the first segment, and is updated.
 template <class T>
-void add_past(Stream stream, const Heads<T>& x, float* past, T* o, float* denominator);
+void add_past(Stream stream, const Heads<T>& x, float* past, float* state, T* o, float* denominator);
 /// Adds the gradients through the states between segments to those of the pairs; reads d_denominator, and for bf16 dn.
 template <class T>
 void add_state_gradients(Stream stream, const Heads<T>& x, const Gradients<T>& g, const float* past, float* future);

@@ -1,5 +1,6 @@
-// Taylor attention between segments, d 16: the features' sums Σ φ(k) [v | 1] of every segment, their running sums, and what queries read
-// from them; backward the same from behind with Σ φ(q) [dn | d_denominator]. Sums are float32; products see tile_sums.cuh.
+// Taylor attention between segments, d 16: the features' sums Σ φ(k) [v | 1] of every segment, their running sums (behind a carried state
+// from it on), and what queries read from them; backward the same from behind with Σ φ(q) [dn | d_denominator]. Sums are float32; products
+// see tile_sums.cuh.
 #include "kernels/cuda/device/tile_sums.cuh"
 #include "kernels/cuda/device/values.cuh"
 #include "kernels/cuda/taylor/taylor_attention.cuh"
@@ -76,19 +77,20 @@ struct OutputGradients {
   __device__ __forceinline__ float last(int t) const { return t < length ? d_denominator[t] : 0.0f; }
 };
 
-/// A tile of 64 tokens of a head; of those of whole segments before the last boundary (keys) or behind the first (queries).
+/// A tile of 64 tokens of a head; of those of whole segments before the last boundary (keys, never with a carried state) or behind the
+/// first (queries).
 struct HeadTile {
   int head, first, boundary;
 };
 enum class Side { queries, keys };
 template <class T>
 __host__ __device__ __forceinline__ int tiles_of(const Heads<T>& x, Side side) {
-  return side == Side::keys ? x.boundaries() * (x.segment / kTile) : (x.length - x.segment + kTile - 1) / kTile;
+  return side == Side::keys ? x.boundaries() * (x.segment / kTile) : (x.length - x.first_past() + kTile - 1) / kTile;
 }
 template <class T>
 __device__ __forceinline__ HeadTile place_of(const Heads<T>& x, Side side) {
   const int tiles = tiles_of(x, side), tile = static_cast<int>(blockIdx.x) % tiles * kTile;
-  return {static_cast<int>(blockIdx.x) / tiles, side == Side::keys ? tile : x.segment + tile, tile / x.segment};
+  return {static_cast<int>(blockIdx.x) / tiles, side == Side::keys ? tile : x.first_past() + tile, tile / x.segment};
 }
 
 /// Of a head at a boundary: [F, V + 1].
@@ -97,7 +99,8 @@ __device__ __forceinline__ int64_t state_at(const Heads<T>& x, int head, int bou
   return (int64_t{head} * x.boundaries() + boundary) * (kFeatures * (V + 1));
 }
 
-/// Σ φ(row) [y | last] over the segment before every boundary (keys) or behind it (queries). A block owns 64 features.
+/// Σ φ(row) [y | last] over the segment before every boundary (keys) or behind it (queries); with a carried state over every segment
+/// (keys). A block owns 64 features.
 template <int V, class Rows, class T>
 __global__ void __launch_bounds__(kThreads) segment_sums_kernel(Heads<T> x, Gradients<T> g, Side side, const T* rows, float* sums) {
   __shared__ alignas(16) Operands workspace;
@@ -132,23 +135,41 @@ __global__ void __launch_bounds__(kThreads) segment_sums_kernel(Heads<T> x, Grad
   if (threadIdx.x < kTile && f0 + own < kFeatures) to[(f0 + own) * (V + 1) + V] = last;
 }
 
+/// use(value, stored) for `count` elements that lie `step` apart, in order; some are read ahead.
+template <class Use>
+__device__ __forceinline__ void for_stored(float* at, int64_t step, int count, const Use& use) {
+  constexpr int kAhead = 8;
+  for (int first = 0; first < count; first += kAhead) {
+    float values[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i)
+      if (first + i < count) values[i] = at[(first + i) * step];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i)
+      if (first + i < count) use(values[i], at[(first + i) * step]);
+  }
+}
+
 /// Sums of segments become those of all segments before (keys) or behind (queries) a boundary, in order.
 __global__ void __launch_bounds__(kThreads) running_sums_kernel(float* sums, Side side, int boundaries, int size, int64_t items) {
   const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (item >= items) return;
-  float* at = sums + item / size * boundaries * size + item % size;
-  constexpr int kAhead = 8;
+  const int64_t begin = (item / size * boundaries + (side == Side::keys ? 0 : boundaries - 1)) * size + item % size;
   float sum = 0;
-  for (int first = 0; first < boundaries; first += kAhead) {
-    float values[kAhead];
-    const auto each = [&](auto&& use) {
-#pragma unroll
-      for (int i = 0; i < kAhead; ++i)
-        if (first + i < boundaries) use(values[i], at[int64_t{side == Side::keys ? first + i : boundaries - 1 - first - i} * size]);
-    };
-    each([](float& value, float stored) { value = stored; });
-    each([&](float value, float& stored) { stored = sum += value; });
-  }
+  for_stored(sums + begin, side == Side::keys ? size : -size, boundaries, [&](float value, float& stored) { stored = sum += value; });
+}
+
+/// Sums of segments become the states before them, from the carried states [B H, size] on; those become the states behind the last token.
+/// A thread owns an element of a carried state.
+__global__ void __launch_bounds__(kThreads) carried_sums_kernel(float* sums, float* states, int segments, int size, int64_t items) {
+  const int64_t item = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (item >= items) return;
+  float sum = states[item];
+  for_stored(sums + item / size * segments * size + item % size, size, segments, [&](float value, float& stored) {
+    stored = sum;
+    sum += value;
+  });
+  states[item] = sum;
 }
 
 /// c += φ(tokens) state without its last column; that one's product with the thread's token (of the first 64 threads).
@@ -274,23 +295,26 @@ unsigned blocks(const Heads<T>& x, Side side) {
   return static_cast<unsigned>(tiles_of(x, side) * x.count());
 }
 
-/// Of whole sequences, up to every boundary.
+/// Of whole sequences, up to every boundary; from the carried `state` on where x.carried, else null.
 template <int V, class Rows, class T>
-void sum_features(Stream stream, const Heads<T>& x, const Gradients<T>& g, Side side, const T* rows, float* sums) {
+void sum_features(Stream stream, const Heads<T>& x, const Gradients<T>& g, Side side, const T* rows, float* sums, float* state) {
   constexpr int kSize = kFeatures * (V + 1);
   const int64_t items = int64_t{x.count()} * kSize;
-  const unsigned blocks = static_cast<unsigned>(x.count() * x.boundaries() * kFeatureTiles);
+  const unsigned blocks = static_cast<unsigned>(x.count() * x.boundaries() * kFeatureTiles), item_blocks = blocks_for(items, kThreads);
   segment_sums_kernel<V, Rows><<<blocks, kThreads, 0, stream>>>(x, g, side, rows, sums);
-  running_sums_kernel<<<blocks_for(items, kThreads), kThreads, 0, stream>>>(sums, side, x.boundaries(), kSize, items);
+  if (state)
+    carried_sums_kernel<<<item_blocks, kThreads, 0, stream>>>(sums, state, x.boundaries(), kSize, items);
+  else
+    running_sums_kernel<<<item_blocks, kThreads, 0, stream>>>(sums, side, x.boundaries(), kSize, items);
 }
 
 }  // namespace
 
 template <class T>
-void add_past(Stream stream, const Heads<T>& x, float* past, T* o, float* denominator) {
+void add_past(Stream stream, const Heads<T>& x, float* past, float* state, T* o, float* denominator) {
   with_values(x, [&](auto width) {
     constexpr int kV = width();
-    sum_features<kV, ValueRows<T>>(stream, x, Gradients<T>{}, Side::keys, x.k, past);
+    sum_features<kV, ValueRows<T>>(stream, x, Gradients<T>{}, Side::keys, x.k, past, state);
     read_past_kernel<kV><<<blocks(x, Side::queries), kThreads, 0, stream>>>(x, past, o, denominator);
   });
 }
@@ -302,14 +326,14 @@ void add_state_gradients(Stream stream, const Heads<T>& x, const Gradients<T>& g
     const unsigned queries = blocks(x, Side::queries), keys = blocks(x, Side::keys);
     if (g.dq) feature_gradients_kernel<kV, OutputGradients<T>><<<queries, kThreads, 0, stream>>>(x, g, Side::queries, x.q, past, g.dq);
     if (!g.dk && !g.dv) return;
-    sum_features<kV, OutputGradients<T>>(stream, x, g, Side::queries, x.q, future);
+    sum_features<kV, OutputGradients<T>>(stream, x, g, Side::queries, x.q, future, nullptr);
     if (g.dk) feature_gradients_kernel<kV, ValueRows<T>><<<keys, kThreads, 0, stream>>>(x, g, Side::keys, x.k, future, g.dk);
     if (g.dv) value_gradients_kernel<kV><<<keys, kThreads, 0, stream>>>(x, future, g.dv);
   });
 }
 
-#define INSTANTIATE(T)                                                    \
-  template void add_past<T>(Stream, const Heads<T>&, float*, T*, float*); \
+#define INSTANTIATE(T)                                                            \
+  template void add_past<T>(Stream, const Heads<T>&, float*, float*, T*, float*); \
   template void add_state_gradients<T>(Stream, const Heads<T>&, const Gradients<T>&, const float*, float*);
 INSTANTIATE(float)
 INSTANTIATE(bf16)

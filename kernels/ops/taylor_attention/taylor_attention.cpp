@@ -63,7 +63,7 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
   expect(!state || state.shape() == Shape{q.dim(0), q.dim(2), taylor_features(q.dim(3)), v.dim(3) + 1}, "taylor_attention", "state is ",
          state, ", q is ", q, ", v is ", v);
   expect(segment >= 0 && segment % 128 == 0, "taylor_attention", "segment is ", segment, "; expected a multiple of 128");
-  if (segment == 0) segment = taylor_segment(q.dim(1));
+  if (segment == 0) segment = state ? kTaylorCarriedSegment : taylor_segment(q.dim(1));
   const cpu::TaylorAttention in{q, k, v, state};
   Tensor o = tape.empty(v.shape(), v.dtype());
   const Tensor denominator = tape.empty({q.dim(0), q.dim(2), q.dim(1)}, accumulation_dtype(v.dtype()));
@@ -71,8 +71,8 @@ Tensor taylor_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tens
                          "features of " + std::to_string(q.dim(3)) + " and values of " + std::to_string(v.dim(3)) +
                              "; features of 16 with values of 32 or 64 have one");
   cuda::TaylorSegments segments;
-  if (tape.device().targets_cuda() && !state && cuda::taylor_in_segments(q, v, segment))
-    segments = {segment, tape.empty({q.dim(0) * q.dim(2), (q.dim(1) - 1) / segment, taylor_features(q.dim(3)), v.dim(3) + 1}, DType::f32)};
+  const int64_t past = tape.device().targets_cuda() ? cuda::taylor_past_states(q, v, segment, static_cast<bool>(state)) : 0;
+  if (past > 0) segments = {segment, tape.empty({q.dim(0) * q.dim(2), past, taylor_features(q.dim(3)), v.dim(3) + 1}, DType::f32)};
   tape.run(
       "taylor_attention", cost(q, v, 1),
       [&] { dispatch(v.dtype(), [&](auto zero) { cpu::taylor_forward<decltype(zero)>(in, o, denominator); }); },
