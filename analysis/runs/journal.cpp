@@ -69,8 +69,8 @@ bool JournalReader::take_line(std::string_view line, const std::function<void(co
     const Record record = Record::parse(line, nullptr, false);
     if (!record.is_object()) return false;
     const int64_t number = record.value("n", int64_t{-1}), step = record.value("step", step_);
-    if (number < next_number_) return false;  // a repetition
     const std::string type = record.value("type", ""), state = record.value("state", "");
+    if (number < next_number_) return number >= 0 && type != "resume";  // without that one it is not known from where on steps are repeated
     const int64_t repeats = type == "resume" ? record.value("repeats", std::numeric_limits<int64_t>::max()) : 0;
     visit(record);
     close_hole(number, step, type == "step");

@@ -18,7 +18,8 @@ namespace saccade {
 /// The journal of a run: one JSON object a line, its first key "n" the sequence number from 0, its last key "crc32c" the
 /// CRC-32C (eight hexadecimal digits) of the line up to the comma before that key. A reader takes every line that checks and has a
 /// greater number than the one before; numbers that are missing are a hole. Damaged lines stay where they are, and who goes on behind
-/// them leaves their numbers out, so that a hole is there to be seen for ever.
+/// them leaves their numbers out, so that a hole is there to be seen for ever. A line that checks and has a number that was there before
+/// is what a process was writing while it lost the run to another one, and is passed over.
 ///
 ///     {"n":7,"type":"step","step":7,"tokens":57344,…,"crc32c":"1c291ca3"}
 std::string journal_line(int64_t number, const Record& record);

@@ -192,14 +192,23 @@ class JournalTest : public QObject {
     JournalReader missing(path());
     QCOMPARE(read(missing), 2);
     QCOMPARE(described(missing), QStringList{"1 record behind step 0 and before step 2 is damaged or missing"});
-    write(journal_line(0, record(0)) + journal_line(0, record(0)));
-    JournalReader repeated(path());
-    QCOMPARE(read(repeated), 1);
-    QCOMPARE(repeated.holes().size(), size_t{1});
+    write(journal_line(0, record(0)) + journal_line(1, resume_record(0, -1)) + journal_line(1, resume_record(0, -1)));
+    JournalReader resumed_twice(path());
+    QCOMPARE(read(resumed_twice), 2);
+    QCOMPARE(described(resumed_twice), QStringList{"1 record behind step 0 is damaged or missing"});
     write(journal_line(0, record(0)) + "what is this\n" + journal_line(1, record(1)));
     JournalReader foreign(path());
     QCOMPARE(read(foreign), 2);
     QCOMPARE(described(foreign), QStringList{"a line behind step 0 and before step 1 is damaged"});
+  }
+
+  /// Who was stopped between looking whether the run is its own and writing a line, for so long that another process went on with the run.
+  void aLineOfWhoLostTheRunIsPassedOver() {
+    write(lines(4) + journal_line(4, resume_record(2, -1)) + journal_line(4, record(4)) + journal_line(5, record(3)));
+    JournalReader reader(path());
+    QCOMPARE(read(reader), 6);
+    QVERIFY(reader.holes().empty());
+    QVERIFY(reader.next_number() == 6 && reader.step() == 3 && reader.largest_step() == 3);
   }
 
   void writerContinuesBehindTheLastWholeLine() {
