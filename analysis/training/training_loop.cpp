@@ -297,10 +297,14 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
   std::vector<Evaluation> results = input_.trainer->evaluate(batches);
   for (size_t i = 0; i < batches.size(); ++i)
     evaluation.domains.push_back(domain_evaluation(config.data, batches[i], std::move(results[i])));
-  writer_.require();
-  const std::filesystem::path folder = writer_.info().directory / kEvaluations;
-  make_run_folder(folder);
-  write_sealed_json(folder / ("step-" + std::to_string(step.step) + ".validation.json"), to_json(evaluation));
+  files_.add([this, evaluation = std::move(evaluation)] {  // behind the checkpoint, which the disk may still be taking
+    writer_.require();
+    const std::filesystem::path folder = writer_.info().directory / kEvaluations;
+    make_run_folder(folder);
+    timed_aside("evaluations", [&] {
+      write_sealed_json(folder / ("step-" + std::to_string(evaluation.step) + ".validation.json"), to_json(evaluation));
+    });
+  });
 }
 
 void TrainingLoop::run_branches(int64_t first, const StepRecord& step) {
@@ -341,7 +345,7 @@ RunState TrainingLoop::end_solved(const StepRecord& step) {
     write_checkpoint(step);
   else if (const std::string problem = keeper_.tidy(); !problem.empty())
     tell(problem);
-  evaluate_finally(step);
+  timed("final evaluation", [&] { evaluate_finally(step); });
   return end(RunState::finished, step.step, "stop_at_accuracy is reached");
 }
 

@@ -474,15 +474,17 @@ int64_t micro_batches(const TrainingConfig& training, int64_t step) {
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
 
 int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps) {
-  constexpr int64_t kEnough = 262144;
-  constexpr double kShare = 0.05, kForwardPasses = 3;  // of a step
+  constexpr double kEnough = 262144, kShare = 0.03;
+  constexpr double kForwardPasses = 3;  // of a step
   const TrainingConfig& training = config.training;
   const int64_t length = config.data.sequence_length;
   if (training.final_evaluation_tokens >= 0) return (training.final_evaluation_tokens + length - 1) / length;
+  const int64_t on_the_way = evaluation_sequences(training, length), times = (steps + training.evaluate_every - 1) / training.evaluate_every;
   const auto domains = static_cast<double>(std::max<size_t>(1, config.data.train.size() + config.data.ood.size()));
   const double affordable = kShare * kForwardPasses * static_cast<double>(steps * training.batch_tokens) / domains;
-  const int64_t sequences = std::min(kEnough, static_cast<int64_t>(affordable)) / length;
-  return sequences > evaluation_sequences(training, length) ? sequences : 0;
+  const double left = affordable - static_cast<double>(times) * static_cast<double>(on_the_way * length);
+  const int64_t sequences = static_cast<int64_t>(std::clamp(left, 0.0, kEnough)) / length;
+  return sequences > on_the_way ? sequences : 0;
 }
 
 namespace {

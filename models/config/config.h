@@ -104,8 +104,9 @@ int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
 
 /// Sequences of every domain to evaluate on when a run, or a cooldown branch, has ended: final_evaluation_tokens, rounded up to whole
 /// sequences. Where that is −1, 262 144 tokens, on which the standard error of a difference of two runs of one study was below 0.005 nats
-/// in docs/figure-3-10m.md unless they lay far apart; or what is evaluated in 5 % of the time of `steps` steps, a pass forward taking a
-/// third of a step; 0 where that is no more than evaluation_tokens. `steps`: the run's own, of a branch those behind its beginning.
+/// in docs/figure-3-10m.md unless they lay far apart; or what the evaluations while training leave of 3 % of the work of `steps` steps, a
+/// pass forward being a third of a step; 0 where that is no more than evaluation_tokens. `steps`: the run's own, of a branch those behind
+/// its beginning.
 int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps);
 
 /// Reads JSON text. `origin` names the file in messages ("run.json:12:5: …" for syntax, "run.json: /training/steps …" for

@@ -118,11 +118,12 @@ class RunEvaluationTest : public QObject {
     QVERIFY(!fs::exists(run_ / "evaluations"));  // 12 steps do not pay for more than was evaluated
   }
 
-  /// By default on what 5 % of a run's own steps allow: here 40 of 128 tokens, and 10 of a branch from step 20.
+  /// By default on what the evaluations on the way leave of 3 % of a run's own steps: here of 40 of 256 tokens, of a branch of 20.
   void the_end_of_a_run_and_of_its_branches_is_evaluated_on_more_text() {
     const fs::path run = folder_.filePath("paid").toStdString();
     RunConfig config = tiny_config();
-    config.training.steps = 40, config.training.evaluation_tokens = 64;
+    config.training.steps = 40, config.training.batch_tokens = 256;
+    config.training.evaluate_every = 40, config.training.evaluation_tokens = 64;
     config.training.schedule = "wsd";
     config.training.schedule_settings = {{"cooldown_share", 0.5}, {"cooldown_at", {20}}};
     QCOMPARE(work_on(run, resolve_config(to_json(config), "test")).state, RunState::finished);

@@ -60,18 +60,23 @@ class RunCostTest : public QObject {
     QVERIFY2(steps > 70 && steps < 95, std::to_string(steps).c_str());  // forty steps of 1, 2, 3 and 4 quarters
   }
 
-  /// 262 144 tokens where they take no more than 5 % of the steps, a pass forward being a third of a step; as told, or none, where told.
-  void the_end_is_evaluated_on_what_five_percent_of_the_steps_allow() {
-    const RunConfig small = config(), told = config({{"training", {{"final_evaluation_tokens", 65}}}});
+  /// 262 144 tokens where they and the evaluations on the way take no more than 3 % of the steps, a pass forward being a third of a step; as
+  /// told, or none, where told.
+  void the_end_is_evaluated_on_what_is_left_of_a_share_of_the_steps() {
+    const Json rarely = {{"training", {{"evaluate_every", 50}, {"evaluation_tokens", 64}}}};
+    const RunConfig small = config(rarely), told = config({{"training", {{"final_evaluation_tokens", 65}}}});
     QCOMPARE(small.training.final_evaluation_tokens, int64_t{-1});
-    QCOMPARE(final_evaluation_sequences(small, 100), int64_t{15});  // 0.05 · 3 · 100 · 128 tokens / 2 domains / 64
-    QCOMPARE(final_evaluation_sequences(small, 60), int64_t{0});    // 9, fewer than the ten that were evaluated
+    QCOMPARE(final_evaluation_sequences(small, 100), int64_t{7});  // 0.03 · 3 · 100 · 128 tokens / 2 domains − 2 · 64, of 64 each
+    QCOMPARE(final_evaluation_sequences(small, 60), int64_t{3});   // evaluated twice on the way, too
+    QCOMPARE(final_evaluation_sequences(small, 20), int64_t{0});   // less than the one sequence that was evaluated
     QCOMPARE(final_evaluation_sequences(small, 1000000), int64_t{262144 / 64});
+    QCOMPARE(final_evaluation_sequences(config(), 1000000), int64_t{0});  // the evaluations on the way take more than that share
     QCOMPARE(final_evaluation_sequences(told, 1), int64_t{2});
     QCOMPARE(final_evaluation_sequences(config({{"training", {{"final_evaluation_tokens", 0}}}}), 1000000), int64_t{0});
     const Plan plan = make_plan(small, vocabulary_of("bytes"));
-    const auto none = config({{"training", {{"final_evaluation_tokens", 0}}}});
-    QCOMPARE(run_work(small, plan).evaluated_sequences - run_work(none, plan).evaluated_sequences, int64_t{2 * 15});
+    RunConfig none = small;
+    none.training.final_evaluation_tokens = 0;
+    QCOMPARE(run_work(small, plan).evaluated_sequences - run_work(none, plan).evaluated_sequences, int64_t{2 * 7});
   }
 
   void embeddings_are_the_tables_alone() {
