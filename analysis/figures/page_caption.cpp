@@ -103,7 +103,7 @@ std::string bands_of(const PanelRecipe& panel) {
   const auto is_one_of = [&](std::initializer_list<const char*> charts) {
     return std::any_of(charts.begin(), charts.end(), [&](const char* chart) { return panel.chart == chart; });
   };
-  if (is_one_of({"score-curve", "score-dots"})) return "the 95 % interval";
+  if (is_one_of({"score-curve", "score-dots", "answers"})) return "the 95 % interval";
   if (is_one_of({"setting", "position"})) return "one standard deviation";
   if (!is_one_of({"loss", "gap", "series", "layers", "length", "length-last"})) return "";
   return (panel.spread == Spread::interval ? "the " : "one ") + std::string(to_string(panel.spread));

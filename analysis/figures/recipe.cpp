@@ -196,8 +196,9 @@ Json to_json(const PanelRecipe& panel) {
 
 const std::vector<std::string>& panel_charts() {
   static const std::vector<std::string> charts = [] {
-    std::vector<std::string> all{"loss",  "trajectory",  "gap",       "series",     "layers", "heads",     "setting", "position",
-                                 "table", "score-curve", "score-map", "score-dots", "scores", "held-back", "length",  "length-last"};
+    std::vector<std::string> all{"loss",    "trajectory", "gap",    "series",      "layers",    "heads",
+                                 "setting", "position",   "table",  "score-curve", "score-map", "score-dots",
+                                 "scores",  "held-back",  "length", "length-last", "answers"};
     all.insert(all.end(), bench_quantities().begin(), bench_quantities().end());
     all.push_back("speed-table");
     return all;

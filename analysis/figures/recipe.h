@@ -59,7 +59,7 @@ struct FigureRecipe {
 };
 
 /// loss, trajectory, gap, series, layers, heads, setting, position, table, score-curve, score-map, score-dots, scores, held-back, length,
-/// length-last; of benchmarks bench_quantities() and speed-table.
+/// length-last, answers; of benchmarks bench_quantities() and speed-table.
 const std::vector<std::string>& panel_charts();
 /// Whether a chart shows files of `saccade bench` and no runs.
 bool is_bench_chart(const std::string& chart);

@@ -10,6 +10,7 @@
 #include "analysis/comparison/group_names.h"
 #include "analysis/comparison/run_filter.h"
 #include "analysis/comparison/statistics.h"
+#include "analysis/figures/answer_figure.h"
 #include "analysis/figures/bench_figures.h"
 #include "analysis/figures/branch_curves.h"
 #include "analysis/figures/count_text.h"
@@ -124,6 +125,7 @@ Figure figure_of(const PanelRecipe& panel, const DrawnSet& drawn, const EndEvalu
   if (panel.chart == "score-curve") return score_curve(drawn, panel.task, panel.against);
   if (panel.chart == "score-map") return score_map(drawn, panel.task, panel.against, panel.rows);
   if (panel.chart == "score-dots") return score_dots(drawn, chosen_scores(panel));
+  if (panel.chart == "answers") return answer_figure(drawn, panel.against);
   if (panel.chart == "position") return position_figure(drawn, panel.domain);
   return number_figure(drawn, panel.value, panel.against, panel.fit, ends);
 }

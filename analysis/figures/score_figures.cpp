@@ -10,6 +10,7 @@
 #include "analysis/comparison/statistics.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/figures/score_records.h"
+#include "analysis/figures/task_numbers.h"
 #include "analysis/tasks/score_tests.h"
 
 namespace saccade {
@@ -23,19 +24,6 @@ std::string short_number(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.6g", value);
   return text.data();
-}
-
-/// "mqar-length-64-pairs-8", pairs → 8; of "s-niah-2-4096" the last number is the length. NaN where the name does not say.
-double number_in_name(const std::string& task, const std::string& word) {
-  const auto number_at = [&](size_t at) {
-    char* end = nullptr;
-    const double value = std::strtod(task.c_str() + at, &end);
-    return end != task.c_str() + at && (*end == '-' || *end == 0) ? value : kNothing;
-  };
-  if (const size_t at = task.find("-" + word + "-"); at != task.npos) return number_at(at + word.size() + 2);
-  const size_t last = task.rfind('-');
-  const bool alone = last != task.npos && last > 0 && task.find("-length-") == task.npos;
-  return word == "length" && alone ? number_at(last + 1) : kNothing;
 }
 
 struct Point {
@@ -87,12 +75,6 @@ std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task,
 }
 
 AxisRecipe share_axis() { return {.title = "share right", .range = std::array<double, 2>{0, 1}}; }
-
-std::string axis_title(const std::string& name) {
-  if (name == "length") return "length (tokens)";
-  if (name == "depth") return "depth (%)";
-  return name == "distance" || name == "position" ? name + " (tokens)" : name;
-}
 
 /// The unweighted mean of `tasks` of a run, at each of its counted checkpoints that has them all.
 std::vector<double> averages(const Run& run, const std::vector<std::string>& tasks, bool all_checkpoints) {
@@ -152,7 +134,7 @@ std::array<double, 2> extent_of(const Places& places, AxisRecipe& axis) {
 }  // namespace
 
 Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::string& against) {
-  Figure figure{.id = "scores", .title = task, .x = {.title = axis_title(against)}, .y = share_axis()};
+  Figure figure{.id = "scores", .title = task, .x = {.title = score_axis_title(against)}, .y = share_axis()};
   std::map<double, double> chances;
   for (const DrawnRuns& group : drawn) {
     std::map<double, Together> points;
@@ -181,7 +163,7 @@ Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::st
 }
 
 Figure score_map(const DrawnSet& drawn, const std::string& task, const std::string& against, const std::string& rows) {
-  Figure figure{.id = "score-map", .title = task, .x = {.title = axis_title(against)}, .y = {.title = axis_title(rows)}};
+  Figure figure{.id = "score-map", .title = task, .x = {.title = score_axis_title(against)}, .y = {.title = score_axis_title(rows)}};
   std::map<std::pair<double, double>, std::vector<double>> cells;
   Places across, down;
   for (const MapScore& score : map_scores(drawn, task, against, rows)) {

@@ -214,7 +214,7 @@ void RecipeForm::makePanels(QFormLayout& form) {
        {"setting"});
   only(line(form, tr("Against"), tr("A setting like architecture.window, parameters, tokens, tokens_times_parameters, or a series"),
             [this] { return &panel().against; }),
-       {"setting", "score-curve", "score-map"});
+       {"setting", "score-curve", "score-map", "answers"});
   only(choice(
            form, tr("Fit"), {tr("none"), tr("power law"), tr("power law with a floor")},
            [this](int chosen) { panel().fit = static_cast<Fit>(chosen); }, [this] { return static_cast<int>(panel().fit); }),
