@@ -63,9 +63,9 @@ Figure answer_figure(const DrawnSet& drawn, const std::string& against) {
     }
     figure.curves.push_back(std::move(curve));
   }
-  if (trained.size() == 1) {
+  if (trained.size() == 1) {  // its name stands at the axis, for above, where shares are near 1, it would lie on them
     figure.vertical_line = *trained.begin();
-    figure.vertical_label = "trained up to " + std::to_string(std::llround(*trained.begin()));
+    figure.x.title += ", trained up to " + std::to_string(std::llround(*trained.begin()));
   }
   return figure;
 }

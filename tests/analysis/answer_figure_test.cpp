@@ -57,7 +57,7 @@ class AnswerFigureTest : public QObject {
     QCOMPARE(lengths.curves[0].x, (std::vector<double>{64, 256}));
     QVERIFY(std::abs(lengths.curves[0].y[0] - 0.9) < 1e-12);  // two domains of that length
     QCOMPARE(lengths.vertical_line, std::optional(64.0));
-    QCOMPARE(lengths.vertical_label, std::string("trained up to 64"));
+    QCOMPARE(lengths.x.title, std::string("length (tokens), trained up to 64"));
     QVERIFY(!pairs.vertical_line);  // 16 and 4
   }
 
