@@ -393,7 +393,7 @@ const Schema<TrainingConfig> training_schema{
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
     repetition(field("final_evaluation_tokens", &TrainingConfig::final_evaluation_tokens, {-1, kMany},
                      "Validation tokens of every domain to evaluate on when the run, or a cooldown branch, has ended; 0: none but "
-                     "evaluation_tokens; -1: 262144, or as many as take 5 % of the time of the steps.")),
+                     "evaluation_tokens; -1: 262144, or as many as those on the way leave of 3 % of the steps' work.")),
     repetition(field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection.")),
     repetition(
         field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints.")),
@@ -479,7 +479,8 @@ int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps) {
   const TrainingConfig& training = config.training;
   const int64_t length = config.data.sequence_length;
   if (training.final_evaluation_tokens >= 0) return (training.final_evaluation_tokens + length - 1) / length;
-  const int64_t on_the_way = evaluation_sequences(training, length), times = (steps + training.evaluate_every - 1) / training.evaluate_every;
+  const int64_t on_the_way = evaluation_sequences(training, length),
+                times = (steps + training.evaluate_every - 1) / training.evaluate_every;
   const auto domains = static_cast<double>(std::max<size_t>(1, config.data.train.size() + config.data.ood.size()));
   const double affordable = kShare * kForwardPasses * static_cast<double>(steps * training.batch_tokens) / domains;
   const double left = affordable - static_cast<double>(times) * static_cast<double>(on_the_way * length);
