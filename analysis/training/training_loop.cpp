@@ -301,9 +301,8 @@ void TrainingLoop::evaluate_finally(const StepRecord& step) {
     writer_.require();
     const std::filesystem::path folder = writer_.info().directory / kEvaluations;
     make_run_folder(folder);
-    timed_aside("evaluations", [&] {
-      write_sealed_json(folder / ("step-" + std::to_string(evaluation.step) + ".validation.json"), to_json(evaluation));
-    });
+    timed_aside("evaluations",
+                [&] { write_sealed_json(folder / ("step-" + std::to_string(evaluation.step) + ".validation.json"), to_json(evaluation)); });
   });
 }
 

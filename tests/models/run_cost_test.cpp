@@ -60,8 +60,8 @@ class RunCostTest : public QObject {
     QVERIFY2(steps > 70 && steps < 95, std::to_string(steps).c_str());  // forty steps of 1, 2, 3 and 4 quarters
   }
 
-  /// 262 144 tokens where they and the evaluations on the way take no more than 3 % of the steps, a pass forward being a third of a step; as
-  /// told, or none, where told.
+  /// 262 144 tokens where they and the evaluations on the way take no more than 3 % of the steps, a pass forward being a third of a step;
+  /// as told, or none, where told.
   void the_end_is_evaluated_on_what_is_left_of_a_share_of_the_steps() {
     const Json rarely = {{"training", {{"evaluate_every", 50}, {"evaluation_tokens", 64}}}};
     const RunConfig small = config(rarely), told = config({{"training", {{"final_evaluation_tokens", 65}}}});
