@@ -42,10 +42,7 @@ double trained_up_to(const Run& run, const std::string& against) {
 }  // namespace
 
 Figure answer_figure(const DrawnSet& drawn, const std::string& against) {
-  Figure figure{.id = "answers",
-                .title = "Right answers",
-                .x = {.title = score_axis_title(against)},
-                .y = {.title = "share right", .range = std::array<double, 2>{0, 1}}};
+  Figure figure{.id = "answers", .title = "Right answers", .x = {.title = score_axis_title(against)}, .y = share_axis()};
   std::set<double> trained;
   for (const DrawnRuns& group : drawn) {
     std::map<double, Together> points;
@@ -53,15 +50,7 @@ Figure answer_figure(const DrawnSet& drawn, const std::string& against) {
       for (const auto& [at, share] : shares_of(*run, against)) points[at].add(share, 0, 0);
       if (const double most = trained_up_to(*run, against); std::isfinite(most)) trained.insert(most);
     }
-    if (points.empty()) continue;
-    Curve curve{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .dash = group.dash, .marker = group.marker};
-    if (curve.marker == Marker::none) curve.marker = Marker::circle;
-    for (const auto& [at, shares] : points) {
-      curve.x.push_back(at), curve.y.push_back(shares.value());
-      const auto [low, high] = shares.interval_95();  // of one seed not known
-      curve.low.push_back(low), curve.high.push_back(high);
-    }
-    figure.curves.push_back(std::move(curve));
+    if (!points.empty()) figure.curves.push_back(curve_of(group, points));  // of one seed without bands
   }
   if (trained.size() == 1) {  // its name stands at the axis, for above, where shares are near 1, it would lie on them
     figure.vertical_line = *trained.begin();

@@ -74,8 +74,6 @@ std::vector<MapScore> map_scores(const DrawnSet& drawn, const std::string& task,
   return scores;
 }
 
-AxisRecipe share_axis() { return {.title = "share right", .range = std::array<double, 2>{0, 1}}; }
-
 /// The unweighted mean of `tasks` of a run, at each of its counted checkpoints that has them all.
 std::vector<double> averages(const Run& run, const std::vector<std::string>& tasks, bool all_checkpoints) {
   std::map<int64_t, std::vector<double>> by_step;
@@ -144,15 +142,7 @@ Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::st
           points[point.at].add(point.value, point.error, point.items);
           chances[point.at] = record->chance;
         }
-    if (points.empty()) continue;
-    Curve curve{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .dash = group.dash, .marker = group.marker};
-    if (curve.marker == Marker::none) curve.marker = Marker::circle;
-    for (const auto& [at, scores] : points) {
-      curve.x.push_back(at), curve.y.push_back(scores.value());
-      const auto [low, high] = scores.interval_95();
-      curve.low.push_back(low), curve.high.push_back(high);
-    }
-    figure.curves.push_back(std::move(curve));
+    if (!points.empty()) figure.curves.push_back(curve_of(group, points));
   }
   if (std::any_of(chances.begin(), chances.end(), [](const auto& chance) { return chance.second > 0; })) {
     Curve curve{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};

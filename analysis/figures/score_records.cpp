@@ -74,6 +74,19 @@ std::array<double, 2> Together::interval_95() const {
   return {std::max(0.0, seeds.mean - *seeds.half_95), std::min(1.0, seeds.mean + *seeds.half_95)};
 }
 
+Curve curve_of(const DrawnRuns& group, const std::map<double, Together>& points) {
+  Curve curve{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .dash = group.dash, .marker = group.marker};
+  if (curve.marker == Marker::none) curve.marker = Marker::circle;
+  for (const auto& [at, scores] : points) {
+    curve.x.push_back(at), curve.y.push_back(scores.value());
+    const auto [low, high] = scores.interval_95();
+    curve.low.push_back(low), curve.high.push_back(high);
+  }
+  return curve;
+}
+
+AxisRecipe share_axis() { return {.title = "share right", .range = std::array<double, 2>{0, 1}}; }
+
 std::set<std::string> tasks_of(const DrawnSet& drawn, const std::string& task) {
   std::set<std::string> names;
   for (const DrawnRuns& each : drawn)

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,9 @@ struct Together {
   double standard_error() const;  ///< over seeds where there are several, else over items
   std::array<double, 2> interval_95() const;
 };
+/// What a group has along an axis, with its bands: 95 % intervals.
+Curve curve_of(const DrawnRuns& group, const std::map<double, Together>& points);
+AxisRecipe share_axis();  ///< "share right", from 0 to 1
 /// Of a group of seeds in one task; without values where it was not scored. Checkpoints answer the same items: the error of their mean is
 /// taken for that of one of them.
 Together together(const DrawnRuns& group, const std::string& task, bool all_checkpoints);

@@ -241,6 +241,17 @@ class FiguresTest : public QObject {
     }
   }
 
+  /// Names stand in the order of panel_charts(): one that is left out would give all behind it the name of another chart.
+  void every_chart_has_its_name() {
+    PageOnRuns page("figures", three_architectures());
+    for (QAction* each : button(page, "New figure")->menu()->actions())
+      if (each->text() == "answers-over-length") each->trigger();
+    auto* chart = page.child<QComboBox>("Chart");
+    QTRY_COMPARE_WITH_TIMEOUT(chart->currentText(), QString("right answers over a number"), 20000);
+    QCOMPARE(static_cast<size_t>(chart->count()), panel_charts().size());
+    QCOMPARE(chart->itemText(chart->count() - 1), QString("table of speeds"));
+  }
+
   void a_table_is_written_as_latex() {
     PageOnRuns page("figures", three_architectures());
     auto* more = button(page, "New figure");

@@ -185,6 +185,7 @@ void RecipeForm::makePanels(QFormLayout& form) {
        tr("held-back against training loss"),
        tr("loss over length"),
        tr("loss of the last tokens over length"),
+       tr("right answers over a number"),
        tr("training speed over length"),
        tr("time to first token over length"),
        tr("time of a token over length"),
