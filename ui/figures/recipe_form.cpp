@@ -50,6 +50,7 @@ RecipeForm::RecipeForm(QWidget* parent) : QWidget(parent) {
   panel_form_ = new QFormLayout;
   panel_form_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   makePanels(*panel_form_);
+  makePanel(*panel_form_);
   column->addLayout(panel_form_);
   column->addStretch();
   fill();
@@ -166,6 +167,10 @@ void RecipeForm::makePanels(QFormLayout& form) {
     panel_ = static_cast<size_t>(row);
     fill();
   });
+}
+
+/// What the panel chosen in the list draws; a field is there for the charts that know it.
+void RecipeForm::makePanel(QFormLayout& form) {
   const auto only = [&](QWidget* field, const QStringList& charts) { of_charts_.emplace_back(field, charts); };
   choice(
       form, tr("Chart"),

@@ -30,6 +30,7 @@ class RecipeForm : public QWidget {
  private:
   void makePage(QFormLayout& form);
   void makePanels(QFormLayout& form);
+  void makePanel(QFormLayout& form);
   void makeLosses(QFormLayout& form);
   void makeScores(QFormLayout& form);
   QLineEdit* line(QFormLayout& form, const QString& name, const QString& help, const std::function<std::string*()>& value);
