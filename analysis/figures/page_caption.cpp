@@ -10,6 +10,7 @@
 #include "analysis/figures/count_text.h"
 #include "analysis/figures/number_figures.h"
 #include "analysis/runs/provenance.h"
+#include "analysis/runs/run_info.h"
 
 namespace saccade {
 namespace {
@@ -24,16 +25,19 @@ std::string seeds_text(const RunSet& runs, size_t named) {
   return (seeds.size() > 1 ? "seeds " : "seed ") + text;
 }
 
-/// "205 k tokens", "64 k to 205 k tokens".
+/// "205 k tokens", "64 k to 205 k tokens"; of generated tasks those are counted that are trained on: "64 k tokens asked for".
 std::string tokens_text(const RunSet& runs) {
+  const std::string unit = std::all_of(runs.begin(), runs.end(), [](const Run* run) { return !training_task(run->info()).empty(); })
+                               ? " tokens asked for"
+                               : " tokens";
   double least = INFINITY, most = 0;
   for (const Run* run : runs) {
     const double tokens = run_number(*run, "tokens");
     if (std::isfinite(tokens)) least = std::min(least, tokens), most = std::max(most, tokens);
   }
-  if (!std::isfinite(least)) return count_text(least) + " tokens";
+  if (!std::isfinite(least)) return count_text(least) + unit;
   const std::string from = count_text(least), to = count_text(most);
-  return (from == to ? to : from + " to " + to) + " tokens";
+  return (from == to ? to : from + " to " + to) + unit;
 }
 
 size_t unfinished(const RunSet& runs) {

@@ -57,9 +57,16 @@ int64_t Inspector::longest_text() const {
 void Inspector::read(InspectedText text) {
   if (text.tokens.empty() || static_cast<int64_t>(text.tokens.size()) > longest_text())
     throw UsageError("a text of " + std::to_string(text.tokens.size()) + " tokens; expected 1 to " + std::to_string(longest_text()));
-  for (const int32_t token : text.tokens)
+  const auto require_token = [&](int32_t token) {
     if (token < 0 || token >= tokenizer().vocabulary())
       throw UsageError("token " + std::to_string(token) + " is not one of " + std::to_string(tokenizer().vocabulary()));
+  };
+  for (const int32_t token : text.tokens) require_token(token);
+  for (const auto& [query, token] : text.asked) {
+    require_token(token);
+    if (query < 0 || query >= static_cast<int64_t>(text.tokens.size()))
+      throw UsageError("query " + std::to_string(query) + " is asked of " + std::to_string(text.tokens.size()) + " tokens");
+  }
   capture_.reset();
   text_ = std::move(text);
   ProbeRecord probe;

@@ -127,7 +127,9 @@ InspectedText InspectionService::captured_text(const Json& parameters) {
   const std::vector<Capture> samples = run.captures(step);
   const int64_t sample = p.number("sample", 0, static_cast<int64_t>(samples.size()) - 1, 0);
   const Capture& capture = samples[static_cast<size_t>(sample)];
-  return {capture.domain + ", sample " + std::to_string(capture.sample), capture.tokens};
+  InspectedText text{capture.domain + ", sample " + std::to_string(capture.sample), capture.tokens};
+  text.asked = capture.asked;
+  return text;
 }
 
 InspectedText InspectionService::scored_text(const Json& parameters) {

@@ -14,6 +14,7 @@
 
 #include "analysis/runs/files.h"
 #include "analysis/runs/hdf5.h"
+#include "models/corpus/corpus.h"
 
 namespace saccade {
 namespace {
@@ -25,6 +26,7 @@ constexpr int kDeflate = 1;  // maps shrink by less than a hundredth further at 
 /// Under this name a file keeps Selection::tokens, as a map of one value: of a layer, or under layer −1 of all that have no own.
 constexpr const char* kCandidateTokens = "candidate_size";
 constexpr const char* kLayerMixers = "layer_mixers";
+constexpr const char* kTargets = "targets";  ///< of generated tasks alone
 
 std::string map_group(size_t index) { return "maps/" + std::to_string(index); }
 
@@ -199,6 +201,23 @@ std::vector<std::string> read_pieces(const h5::Group& group) {
   return pieces;
 }
 
+/// One target of every query, kNoTarget where nothing is asked.
+void write_asked(const h5::Group& group, const Capture& capture) {
+  std::vector<int32_t> targets(capture.tokens.size(), kNoTarget);
+  for (const auto& [query, token] : capture.asked) targets.at(static_cast<size_t>(query)) = token;
+  group.write(kTargets, targets);
+  group.set_attribute("units", "token, -1: nothing is asked", kTargets);
+}
+
+std::map<int64_t, int32_t> read_asked(const h5::Group& group, size_t tokens) {
+  std::map<int64_t, int32_t> asked;
+  const auto targets = group.read<int32_t>(kTargets);
+  if (targets.size() != tokens) group.fail("tokens and targets differ in number", kTargets);
+  for (size_t t = 0; t < targets.size(); ++t)
+    if (targets[t] != kNoTarget) asked[static_cast<int64_t>(t)] = targets[t];
+  return asked;
+}
+
 void write_sample(const h5::Group& root, size_t index, const Capture& capture, h5::ManySets& later) {
   const h5::Group group = root.create("sample" + std::to_string(index));
   group.set_attribute("NX_class", "NXentry");
@@ -216,6 +235,7 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture, h
   group.write("text_tokens", capture.tokens);
   write_pieces(group, capture.pieces);
   if (!capture.layer_mixers.empty()) group.write_texts(kLayerMixers, capture.layer_mixers);
+  if (!capture.asked.empty()) write_asked(group, capture);
   group.write("token_losses", capture.token_losses);
   group.set_attribute("units", "nats", "token_losses");
   for (size_t i = 0; i < maps.size(); ++i) write_map(group, i, maps[i], later);
@@ -234,6 +254,7 @@ Capture read_text(const h5::Group& group) {
   capture.token_losses = group.read<float>("token_losses");
   if (capture.pieces.size() != capture.tokens.size() || capture.token_losses.size() != capture.tokens.size())
     group.fail("tokens, pieces and losses differ in number", ".");
+  if (group.contains(kTargets)) capture.asked = read_asked(group, capture.tokens.size());
   if (group.contains(kLayerMixers)) capture.layer_mixers = group.read_texts(kLayerMixers);
   return capture;
 }
@@ -272,7 +293,8 @@ bool holds(const h5::Group& group, const Capture& written, h5::ManySets& later) 
       });
   return maps == written.maps.size() && equal == maps && selections_of(group, written, sizes) == written.selections &&
          text.domain == written.domain && text.sample == written.sample && text.layer_mixers == written.layer_mixers &&
-         text.tokens == written.tokens && text.pieces == written.pieces && same_bits(text.token_losses, written.token_losses);
+         text.tokens == written.tokens && text.asked == written.asked && text.pieces == written.pieces &&
+         same_bits(text.token_losses, written.token_losses);
 }
 
 int64_t bytes_of(const std::vector<Capture>& captures) {

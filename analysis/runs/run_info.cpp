@@ -94,6 +94,12 @@ RunInfo info_from(const nlohmann::json& object, const fs::path& directory, const
 
 std::string config_hash(const nlohmann::json& resolved) { return hex(sha256(resolved.dump())); }
 
+std::string training_task(const RunInfo& info) try {
+  return info.config.value("data", nlohmann::json::object()).value("task", std::string());
+} catch (const nlohmann::json::exception&) {
+  throw DataError((info.directory / "run.json").string() + " is damaged: /config/data/task is no name");
+}
+
 int64_t forked_step(const RunInfo& info) try {
   return info.provenance.contains("parent") ? info.provenance.at("parent").at("step").get<int64_t>() : 0;
 } catch (const nlohmann::json::exception&) {

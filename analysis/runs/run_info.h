@@ -14,6 +14,8 @@ std::string config_hash(const nlohmann::json& resolved);
 
 /// The step of the parent's checkpoint that a fork began from; 0 for a run that is no fork. Throws DataError.
 int64_t forked_step(const RunInfo& info);
+/// Of a run on a generated task its name, "mqar"; empty for one on text. Throws DataError.
+std::string training_task(const RunInfo& info);
 /// Data positions of the batches that `saccade resume --skip-batch` passes over. Throws DataError.
 std::vector<uint64_t> skipped_positions(const RunInfo& info);
 

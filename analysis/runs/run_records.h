@@ -101,11 +101,12 @@ struct Capture {
   int64_t sample = 0;
   std::vector<int32_t> tokens;
   std::vector<std::string> pieces;  ///< what each token shows
-  std::vector<float> token_losses;  ///< nats of predicting the next token
+  std::vector<float> token_losses;  ///< nats of predicting the next token, or what is `asked`; 0 where nothing is
   std::vector<CapturedMap> maps;
   std::map<int64_t, Selection> selections = {};   ///< by layer, what its queries chose among; −1: in every layer
   std::vector<std::string> layer_mixers = {};     ///< what each layer of a hybrid stack mixes with; empty where one mixer is in all
   std::shared_ptr<const StoredMaps> stored = {};  ///< of maps that have a shape but no values
+  std::map<int64_t, int32_t> asked = {};          ///< by query, the token that a generated task asks for; empty: every query for the next
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

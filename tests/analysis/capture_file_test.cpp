@@ -41,6 +41,23 @@ class CaptureFileTest : public QObject {
     for (size_t i = 0; i < back.maps.size(); ++i) QCOMPARE(back.maps[i].kind, capture.maps[i].kind);
   }
 
+  void whatATaskAsksForIsKept() {
+    Capture capture = fixture_capture({.layers = 1}, 200, 0, "prose");
+    capture.asked = {{0, 3}, {7, 0}, {static_cast<int64_t>(capture.tokens.size()) - 1, 5}};
+    write_captures(path(), {capture});
+    QCOMPARE(read_captures(path()).at(0).asked, capture.asked);
+    capture.asked.clear();
+    write_captures(path(), {capture});
+    QVERIFY(read_captures(path()).at(0).asked.empty());
+    write_old(capture, {}, {3, -1});
+    try {
+      (void)read_captures(path());
+      QFAIL("was read");
+    } catch (const DataError& error) {
+      QVERIFY2(QString(error.what()).contains("tokens and targets differ in number"), error.what());
+    }
+  }
+
   /// Files of earlier versions hold the number of tokens in a candidate as one map among the others, the first ones not at all.
   void oldFilesSayWhatWasChosen_data() {
     QTest::addColumn<QString>("mixer");
@@ -98,7 +115,7 @@ class CaptureFileTest : public QObject {
   std::filesystem::path path() const { return std::filesystem::path(folder_.path().toStdString()) / "capture.h5"; }
 
   /// One sample as format 1 has always had it, with maps of any name.
-  void write_old(const Capture& capture, const std::vector<Stored>& maps) const {
+  void write_old(const Capture& capture, const std::vector<Stored>& maps, const std::vector<int32_t>& targets = {}) const {
     std::filesystem::remove(path());
     h5::Writer file(path());
     file.root().set_attribute("format_version", int64_t{1});
@@ -115,6 +132,7 @@ class CaptureFileTest : public QObject {
     sample.write("piece_bytes", bytes);
     sample.write("piece_ends", ends);
     sample.write("token_losses", capture.token_losses);
+    if (!targets.empty()) sample.write("targets", targets);
     for (size_t i = 0; i < maps.size(); ++i) {
       const h5::Group map = sample.create("maps/" + std::to_string(i));
       map.set_attribute("name", maps[i].first);

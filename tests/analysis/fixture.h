@@ -44,6 +44,7 @@ inline RunInfo fixture_info(const FixtureOptions& o) {
         {"chunk", o.chunk}}},
       {"data", {{"corpus", "fixture"}, {"train", {"prose"}}, {"ood", {"c", "python"}}, {"tokenizer", "bytes"}, {"sequence_length", 128}}},
       {"training", {{"steps", o.steps}, {"batch_tokens", 1024}, {"seed", o.seed}, {"evaluate_every", 20}, {"evaluation_tokens", 16384}}}};
+  if (o.answers) info.config["data"]["task"] = "mqar", info.config["data"].erase("corpus");
   info.provenance = {{"code_version", "fixture"}, {"device", "cpu"}, {"corpus_hash", "c0ffee"}, {"tokenizer_hash", "bytes"}};
   info.parameters = 1'000'000;
   info.seed = o.seed;

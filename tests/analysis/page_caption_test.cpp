@@ -56,6 +56,13 @@ class PageCaptionTest : public QObject {
              caption.c_str());
   }
 
+  void tokens_of_a_task_are_those_asked_for() {
+    std::vector<Run> runs;
+    runs.emplace_back(write("task", {.steps = 60, .layers = 1, .heads = 1, .length = 16, .answers = true}));
+    const std::string caption = page_of(R"({"chart": "loss"})", pointers_to(runs)).caption;
+    QVERIFY2(has(caption, "Transformer++ (seed 1; 61.4 k tokens asked for)."), caption.c_str());
+  }
+
   void many_groups_are_counted() {
     const std::vector<Run> runs = settings(21);
     const auto tuning = [](const Run& run) {

@@ -3,6 +3,7 @@
 
 #include "analysis/inspection/inspector.h"
 #include "analysis/inspection/item_text.h"
+#include "analysis/inspection/service.h"
 #include "analysis/runs/sealed_json.h"
 #include "analysis/tasks/scored_items.h"
 #include "kernels/engine/error.h"
@@ -178,6 +179,33 @@ class ScoredItemsTest : public QObject {
     QVERIFY(std::abs(changed.loss - static_cast<double>(losses.at(query))) < 1e-6);
     QVERIFY(changed.changed_from == text.query && changed.mean_over >= 1 && changed.mean_over <= 3);
     QVERIFY(std::isnan(inspector.change({Counterfactual::Kind::mask, 0, 0, text.query, 0}, 0, 1).loss));
+    InspectedText odd = text;
+    odd.asked = {{0, 32}};
+    QVERIFY(says<UsageError>("token 32 is not one of 32", [&] { inspector.read(odd); }));
+    odd.asked = {{static_cast<int64_t>(text.tokens.size()), 1}};
+    QVERIFY(says<UsageError>("is asked of", [&] { inspector.read(odd); }));
+  }
+
+  /// Captured while training, symbols are read once more as they were trained on.
+  void captured_symbols_keep_what_was_asked() {
+    nlohmann::json object = tiny_run("");
+    object["data"] = {{"task", "mqar"}, {"train", {"length-16-pairs-2-vocabulary-32"}}, {"ood", {"length-16-pairs-3-vocabulary-32"}}};
+    object["training"].erase("capture_tokens");
+    const fs::path run = path("captured");
+    work_on(run, resolve_config(object, "captured"));
+    const std::vector<Capture> samples = Run(run).captures(12);
+    QVERIFY(samples.size() >= 2);
+    for (size_t s = 0; s < samples.size(); ++s) {
+      const Capture& sample = samples[s];
+      QCOMPARE(sample.asked.size(), (sample.domain.find("pairs-3") != std::string::npos) ? size_t{3} : size_t{2});
+      InspectionService service(run, 0);
+      const nlohmann::json ask{{"method", "text"}, {"parameters", {{"source", "captured"}, {"sample", s}}}};
+      const auto losses = nlohmann::json::parse(service.answer(ask.dump())).at("result").at("losses").get<std::vector<double>>();
+      for (size_t t = 0; t + 1 < sample.tokens.size(); ++t) {
+        QVERIFY(std::abs(losses.at(t) - static_cast<double>(sample.token_losses[t])) < 1e-4);
+        QCOMPARE(losses.at(t) != 0, sample.asked.contains(static_cast<int64_t>(t)));
+      }
+    }
   }
 };
 

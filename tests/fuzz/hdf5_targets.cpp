@@ -112,6 +112,7 @@ void captures(std::string_view bytes) {
                        {"sample0/piece_ends", std::vector<int64_t>{1, 2, 3, 4}},
                        {"sample0/token_losses", Floats{{4}, {1, 2, 3, 4}}},
                        {"sample0/layer_mixers", std::vector<std::string>{"attention"}},
+                       {"sample0/targets", std::vector<int32_t>{-1, 3, -1, 2}},
                        {"sample0/maps/0@name", "weights"},
                        {"sample0/maps/0@layer", int64_t{0}},
                        {"sample0/maps/0/values", Floats{{1, 4, 4}, std::vector<float>(16, 0.25f)}},

@@ -7,6 +7,7 @@
 
 #include "analysis/inspection/known_answers.h"
 #include "analysis/probes/capture_maps.h"
+#include "analysis/runs/run_info.h"
 #include "ui/calm_wheel.h"
 #include "ui/charts/figure_view.h"
 #include "ui/inspect/inspect_page.h"
@@ -70,8 +71,8 @@ void InspectPage::showQuery() {
 bool InspectPage::lossesAreOfAnswers() const {
   const Run* run = session_.runs()->run(directory_);
   if (!run || !captures_) return false;
+  if (captures_->source.empty()) return !training_task(run->info()).empty();
   const auto about = run->info().config.value("data", nlohmann::json::object());
-  if (captures_->source.empty()) return !about.value("task", std::string()).empty();
   const auto source = nlohmann::json::parse(captures_->source, nullptr, false);
   return about.value("tokenizer", std::string()).starts_with("symbols:") && source.is_object() && source.value("source", "") == "item";
 }
