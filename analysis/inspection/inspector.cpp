@@ -107,7 +107,7 @@ Inspector::Forward Inspector::forward(Probe& probe) {
   result.hidden.resize(static_cast<size_t>(hidden.size()));
   copy_to_host(result.hidden.data(), hidden);
   result.losses = to_doubles(linear_cross_entropy(tape, hidden, inference.model().output_weight(), targets).tokens);
-  result.losses.pop_back();
+  if (!text_.asked.contains(length - 1)) result.losses.pop_back();
   return result;
 }
 

@@ -27,11 +27,11 @@ struct QueryPredictions {
 
 /// What a counterfactual changes (docs/inspect.md).
 struct CounterfactualResult {
-  std::vector<double> losses;      ///< nats of every target with the change, [T − 1]; zero where nothing is asked
-  double loss = 0;                 ///< of the query that was asked about without the change; NaN where it has none
-  int64_t changed_from = -1;       ///< first query whose loss differs; −1: none
-  double mean_change = 0;          ///< nats, over the queries from changed_from on that have a loss
-  int64_t mean_over = 0;           ///< those queries
+  std::vector<double> losses;  ///< nats of every target with the change, [T − 1], [T] where the last query is asked; 0 where nothing is
+  double loss = 0;             ///< of the query that was asked about without the change; NaN where it has none
+  int64_t changed_from = -1;   ///< first query whose loss differs; −1: none
+  double mean_change = 0;      ///< nats, over the queries from changed_from on that have a loss
+  int64_t mean_over = 0;       ///< those queries
   QueryPredictions before, after;  ///< of the query that was asked about; the same tokens in the same order
 };
 
@@ -49,7 +49,7 @@ class Inspector {
   int64_t longest_text() const;
   static constexpr int64_t kLongest = 2048, kMostValues = int64_t{1} << 26;
 
-  /// Runs a text: its losses [T − 1] and all maps. Throws UsageError where the model does not take it.
+  /// Runs a text: its losses (as of CounterfactualResult) and all maps. Throws UsageError where the model does not take it.
   void read(InspectedText text);
   const InspectedText& text() const { return text_; }
   /// Of the text. Throws UsageError before the first one.
@@ -66,7 +66,7 @@ class Inspector {
  private:
   struct Forward {
     std::vector<float> hidden;   ///< [T, D]
-    std::vector<double> losses;  ///< [T − 1]
+    std::vector<double> losses;  ///< as of CounterfactualResult
   };
   Forward forward(Probe& probe);
   std::vector<double> logits(const Forward& forward, int64_t query);

@@ -200,8 +200,12 @@ class ScoredItemsTest : public QObject {
       QCOMPARE(sample.asked.size(), (sample.domain.find("pairs-3") != std::string::npos) ? size_t{3} : size_t{2});
       InspectionService service(run, 0);
       const nlohmann::json ask{{"method", "text"}, {"parameters", {{"source", "captured"}, {"sample", s}}}};
-      const auto losses = nlohmann::json::parse(service.answer(ask.dump())).at("result").at("losses").get<std::vector<double>>();
-      for (size_t t = 0; t + 1 < sample.tokens.size(); ++t) {
+      const nlohmann::json text = nlohmann::json::parse(service.answer(ask.dump())).at("result");
+      for (const nlohmann::json& asked : text.at("asked")) QCOMPARE(sample.asked.at(asked.at("query")), asked.at("token").get<int32_t>());
+      QCOMPARE(text.at("asked").size(), sample.asked.size());
+      const auto losses = text.at("losses").get<std::vector<double>>();
+      QCOMPARE(losses.size(), sample.tokens.size() - (sample.asked.contains(static_cast<int64_t>(sample.tokens.size()) - 1) ? 0 : 1));
+      for (size_t t = 0; t < losses.size(); ++t) {
         QVERIFY(std::abs(losses.at(t) - static_cast<double>(sample.token_losses[t])) < 1e-4);
         QCOMPARE(losses.at(t) != 0, sample.asked.contains(static_cast<int64_t>(t)));
       }

@@ -19,6 +19,7 @@
 #include "analysis/tasks/scored_items.h"
 #include "tests/analysis/trained_run.h"
 #include "tests/ui/reading_pages_fixture.h"
+#include "ui/charts/ticks.h"
 #include "ui/inspect/beside_run.h"
 #include "ui/inspect/helper_text.h"
 #include "ui/inspect/loss_strip.h"
@@ -171,6 +172,31 @@ class InspectHelperTest : public QObject {
     for (auto* button : window.widget().findChildren<QPushButton*>())
       if (button->text() == "&Try") QTest::mouseClick(button, Qt::LeftButton);
     QTRY_VERIFY_WITH_TIMEOUT(window.says("Nothing changes"), 30000);
+  }
+
+  /// Captured of a task, a sample is looked at where something is asked, and a what-if is over the answers alone.
+  void captured_symbols_say_what_is_asked() {
+    const QString trained = trained_.filePath("mqar");
+    nlohmann::json object = tiny_run("");
+    object["data"] = {{"task", "mqar"}, {"train", {"length-16-pairs-2-vocabulary-32"}}, {"ood", {"length-16-pairs-3-vocabulary-32"}}};
+    object["training"].erase("capture_tokens");
+    work_on(trained.toStdString(), resolve_config(object, "mqar"));
+    Window window({trained});
+    QTRY_VERIFY(window.map());
+    const Run run(window.directory.toStdString());
+    const Capture capture = run.captures(run.capture_steps().back()).front();
+    const auto [query, token] = *capture.asked.rbegin();
+    QVERIFY(window.says(QStringLiteral("Query %1 ").arg(query)));
+    const QLabel* asked = window.child<QLabel>("asked for");
+    QVERIFY(asked->isVisible());
+    const QString loss = short_number(static_cast<double>(capture.token_losses.at(static_cast<size_t>(query))));
+    QCOMPARE(asked->text(), QStringLiteral("“%1 ” · loss %2 nats").arg(token).arg(loss));
+    window.session().setQuery(0);
+    QTRY_VERIFY(!asked->isVisible());
+    window.session().setQuery(static_cast<int>(capture.asked.begin()->first));
+    QTRY_VERIFY(asked->isVisible());
+    QTest::keyClick(window.map(), Qt::Key_W);
+    QTRY_VERIFY_WITH_TIMEOUT(window.says(QStringLiteral("Mean over 2 queries from %1 on").arg(capture.asked.begin()->first)), 30000);
   }
 
   void a_killed_helper_is_one_message_and_starts_again() {

@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/figures/derived.h"
@@ -25,6 +26,15 @@ QString list(const std::vector<int64_t>& values) {
   QStringList parts;
   for (const int64_t v : values) parts << QString::number(v);
   return parts.join(QStringLiteral(", "));
+}
+
+/// The token that a task asks a query for, as it is shown where it stands in the text; empty where that is not known.
+QString asked_of(const Capture& capture, int64_t query) {
+  const auto asked = capture.asked.find(query);
+  if (asked == capture.asked.end()) return {};
+  const auto at = std::find(capture.tokens.begin(), capture.tokens.end(), asked->second);
+  return at == capture.tokens.end() ? QObject::tr("token %1").arg(asked->second)
+                                    : quoted(capture.pieces[static_cast<size_t>(at - capture.tokens.begin())]);
 }
 
 }  // namespace
@@ -51,7 +61,8 @@ QueryPanel::QueryPanel(QWidget* parent)
   median_ = addRow(tr("median distance"), tr("Half of the weight lies within this many positions"));
   distance90_ = addRow(tr("90 % distance"), tr("Nine tenths of the weight lie within this many positions"));
   answer_ = addRow(tr("known answer"), tr("Where the token stands that this query is to predict, and how much of its weight lies there"));
-  next_ = addRow(tr("next token"), tr("What followed in the text, and the loss of predicting it, or what a task asks here"));
+  next_ = addRow(tr("next token"), tr("What followed in the text, and the loss of predicting it"));
+  asked_ = addRow(tr("asked for"), tr("What a task asks here, which need not follow in the text, and the loss of answering it"));
   text_->setReadOnly(true);
   text_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   text_->setAccessibleName(tr("Text of what was chosen"));
@@ -106,10 +117,10 @@ void QueryPanel::show(const Capture& capture, int query, bool of_answers, const 
   QString next;
   if (q + 1 < capture.pieces.size()) next = quoted(capture.pieces[q + 1]);
   const bool has_loss = q < capture.token_losses.size() && (!of_answers || capture.token_losses[q] != 0);
-  if (has_loss)
-    next += (next.isEmpty() ? QString() : QStringLiteral(" · ")) + (of_answers ? tr("loss of the answer %1 nats") : tr("loss %1 nats"))
-                                                                       .arg(short_number(static_cast<double>(capture.token_losses[q])));
-  setRow(next_, next);
+  const QString loss = has_loss ? tr("loss %1 nats").arg(short_number(static_cast<double>(capture.token_losses[q]))) : QString();
+  const auto joined = [](const QString& a, const QString& b) { return a.isEmpty() || b.isEmpty() ? a + b : a + QStringLiteral(" · ") + b; };
+  setRow(next_, of_answers ? next : joined(next, loss));
+  setRow(asked_, of_answers ? joined(asked_of(capture, query), loss) : QString());
   setRow(answer_, {});
   text_->setVisible(!chosen_text.isEmpty());
   text_->setPlainText(chosen_text);
@@ -123,7 +134,7 @@ void QueryPanel::showAnswer(const std::optional<AnswerRead>& answer, int64_t pos
 
 void QueryPanel::clear() {
   scores_->setFigure({});
-  for (QLabel* value : {chosen_, margin_, captured_, entropy_, outside_, median_, distance90_, answer_, next_}) setRow(value, {});
+  for (QLabel* value : {chosen_, margin_, captured_, entropy_, outside_, median_, distance90_, answer_, next_, asked_}) setRow(value, {});
   text_->hide();
 }
 

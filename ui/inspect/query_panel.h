@@ -36,7 +36,7 @@ class QueryPanel : public QWidget {
   FigureView* scores_;
   Card* scores_card_;
   QFormLayout* form_;
-  QLabel *chosen_, *margin_, *captured_, *entropy_, *outside_, *median_, *distance90_, *answer_, *next_;
+  QLabel *chosen_, *margin_, *captured_, *entropy_, *outside_, *median_, *distance90_, *answer_, *next_, *asked_;
   QPlainTextEdit* text_;
 };
 
