@@ -1,7 +1,7 @@
 #include "ui/charts/fitting_name.h"
 
 #include <QStringList>
-#include <algorithm>
+#include <utility>
 
 #include "analysis/figures/palette.h"
 
@@ -15,14 +15,19 @@ qsizetype length_of_name(const QString& title) {
   return hue < title.size() && title.at(hue) == QLatin1Char(' ') ? hue : title.indexOf(QStringLiteral(", "));
 }
 
-/// "lea… 0.003, exp… 4" of "learning rate 0.003, expansion 4": what stands before the last word of every part has at most so many
-/// letters, and a part of one word so many.
+/// "lr 0.003, exp… 4" of "learning rate 0.003, expansion 4": what stands before the last word of every part has at most so many letters,
+/// but for the learning rate, which has a short name, and a part of one word so many.
 QString with_letters(const QString& text, qsizetype before_value, qsizetype alone) {
   QStringList parts = text.split(QStringLiteral(", "));
   for (QString& part : parts) {
     const qsizetype value = part.lastIndexOf(QLatin1Char(' '));
     const qsizetype kept = value < 0 ? alone : before_value, words = value < 0 ? part.size() : value;
-    if (words > kept + 1) part.replace(kept, words - kept, QChar(0x2026));
+    if (words <= kept + 1) continue;
+    const QString setting = part.left(words);
+    if (setting == QLatin1String("learning rate") || setting == QLatin1String("learning_rate"))
+      part.replace(0, words, QStringLiteral("lr"));
+    else
+      part.replace(kept, words - kept, QChar(0x2026));
   }
   return parts.join(QStringLiteral(", "));
 }
@@ -30,13 +35,28 @@ QString with_letters(const QString& text, qsizetype before_value, qsizetype alon
 /// All parts of the text, of each what fits; a word alone says as much as a value, and is cut last. In the least room the middle goes.
 QString fitting_parts(const QString& text, const QString& before, const QFontMetricsF& metrics, double room) {
   constexpr qsizetype kLeast = 3;  // of a part of one word
-  qsizetype longest = 0;
-  for (const QString& part : text.split(QStringLiteral(", "))) longest = std::max(longest, part.size());
+  const qsizetype longest = text.size();
   for (qsizetype letters = longest; letters > 0; --letters)
     if (const QString shown = before + with_letters(text, letters, longest); metrics.horizontalAdvance(shown) <= room) return shown;
   for (qsizetype letters = longest; letters >= kLeast; --letters)
     if (const QString shown = before + with_letters(text, 1, letters); metrics.horizontalAdvance(shown) <= room) return shown;
   return metrics.elidedText(before + text, Qt::ElideMiddle, room);
+}
+
+/// The name and what stands behind it, each as far as it fits: settings lose letters down to five, then the name down to eight, then
+/// settings down to one, then the name down to seven. Empty where that is still too long.
+QString fitting_both(const QString& name, const QString& separator, const QString& settings, const QFontMetricsF& metrics, double room) {
+  for (const auto& [least_of_settings, least_of_name] : {std::pair<qsizetype, qsizetype>{5, 8}, {1, 7}}) {
+    for (qsizetype letters = settings.size(); letters >= least_of_settings; --letters)
+      if (const QString shown = name + separator + with_letters(settings, letters, settings.size());
+          metrics.horizontalAdvance(shown) <= room)
+        return shown;
+    const QString shown = separator + with_letters(settings, least_of_settings, settings.size());
+    const double rest = room - metrics.horizontalAdvance(shown);
+    if (rest >= metrics.horizontalAdvance(name.left(least_of_name - 1) + QChar(0x2026)))
+      return metrics.elidedText(name, Qt::ElideMiddle, rest) + shown;
+  }
+  return {};
 }
 
 }  // namespace
@@ -45,12 +65,11 @@ QString fittingTitle(const QString& whole, const QFontMetricsF& metrics, double 
   if (metrics.horizontalAdvance(whole) <= room) return whole;
   const qsizetype name = length_of_name(whole);
   if (name < 0) return fitting_parts(whole, {}, metrics, room);
-  const QString difference = whole.mid(name), dots(QChar(0x2026));
-  const double rest = room - metrics.horizontalAdvance(difference);
-  const double least_name = metrics.horizontalAdvance(whole.left(3) + dots);
-  if (rest >= least_name) return metrics.elidedText(whole.left(name), Qt::ElideRight, rest) + difference;
-  const qsizetype words = difference.indexOf(QLatin1Char(' ')) + 1;
-  return fitting_parts(difference.mid(words), dots + QLatin1Char(' '), metrics, room);
+  const qsizetype words = whole.indexOf(QLatin1Char(' '), name) + 1;  // behind ", " or " "
+  const QString settings = whole.mid(words);
+  if (const QString both = fitting_both(whole.left(name), whole.mid(name, words - name), settings, metrics, room); !both.isEmpty())
+    return both;
+  return fitting_parts(settings, QChar(0x2026) + QStringLiteral(" "), metrics, room);
 }
 
 QString fittingWords(const QString& whole, const QFontMetricsF& metrics, double room) {
