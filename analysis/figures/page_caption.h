@@ -3,7 +3,7 @@
 
 namespace saccade {
 
-/// So many groups of runs a caption names; of more it says how many there are. The legend, tables and CSV name them all.
+/// So many groups of runs a caption names; of more it says how many there are. Tables and CSV name them all.
 inline constexpr size_t kNamedGroups = 20;
 
 /// "Transformer++ (seeds 1, 2; 61 k tokens), Avey (seed 1; 61 k tokens; cooldown branches of 32 k tokens, not finished)", a group of seeds

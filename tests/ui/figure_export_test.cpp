@@ -11,6 +11,7 @@
 #include <QXmlStreamReader>
 #include <QtTest>
 
+#include "analysis/figures/palette.h"
 #include "tests/support/file_size_limit.h"
 #include "ui/charts/colours.h"
 #include "ui/charts/figure_view.h"
@@ -287,6 +288,32 @@ class FigureExportTest : public QObject {
     QVERIFY(legend(1.8).height < 0.5 * legend(1.2).height);
     QCOMPARE(legend(1.2).type, 1.0);  // not where it saves a fifth
     QCOMPARE(legend(3.5).type, 1.0);  // nor where it is low
+  }
+
+  /// Of many settings a legend names the architectures, in their own hues, but where there is one architecture only.
+  void a_legend_of_many_settings_names_architectures() {
+    const QFontMetricsF metrics{QFont("Liberation Sans")};
+    Figure figure;
+    const auto texts = [&](LegendKind kind) {
+      QStringList all;
+      for (const Legend::Entry& entry : legend_of(figure, metrics, {4000, 1e6}, 2, kind).entries) all << entry.text;
+      return all;
+    };
+    const auto add = [&](const std::string& label) { figure.curves.push_back({label, {1, 2}, {1, 2}, {1, 2, 3}}); };
+    for (int i = 0; i < 29; ++i) add("Gated DeltaNet, learning rate " + std::to_string(i));
+    add("Avey, mean of 2");
+    QCOMPARE(texts(LegendKind::whole).size(), 30);
+    add("Gated DeltaNet, width 80");
+    add("OOD");
+    const QStringList named{"Gated DeltaNet, 30 settings", "Avey, mean of 2", "OOD"};
+    QCOMPARE(texts(LegendKind::whole), named);
+    const Legend legend = legend_of(figure, metrics, {4000, 1e6}, 2, LegendKind::whole);
+    QCOMPARE(legend.entries[0].colour, architecture_colour("Gated DeltaNet"));
+    QVERIFY(legend.entries[1].colour == figure.curves[29].colour);
+    QCOMPARE(texts(LegendKind::fitting).size(), 32);
+    figure.curves.erase(figure.curves.begin() + 29);
+    add("Gated DeltaNet, width 96");
+    QCOMPARE(texts(LegendKind::whole).size(), 32);
   }
 
   void failures_leave_nothing_behind() {

@@ -319,6 +319,22 @@ class RunListTest : public QObject {
     QTRY_COMPARE(told(), QStringLiteral("1 of 2 runs and 2 of 3 branches are shown, here and on every page."));
   }
 
+  /// A mark of what is done stands where all seeds are.
+  void seeds_stand_with_what_went_worst() {
+    const QTemporaryDir folder;
+    write(folder, "a", {});
+    write(folder, "b", {.seed = 2});
+    write(folder, "c", {.seed = 3, .end = RunState::stopped});
+    RunList runs(folder.path());
+    GroupedRuns grouped(&runs);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    QTRY_COMPARE(texts(grouped), (QStringList{QStringLiteral("Stopped (3)"), QStringLiteral("Transformer++")}));
+    QCOMPARE(grouped.index(1).data(RunList::StateRole).toInt(), static_cast<int>(RunState::stopped));
+    QVERIFY(grouped.index(1).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("2 of 3 done · loss ")));
+    runs.setFilter(QStringLiteral("seed:2"));
+    QTRY_COMPARE(texts(grouped).first(), QStringLiteral("Done (1)"));
+  }
+
   void seeds_are_one_row_until_opened() {
     const QTemporaryDir folder;
     write(folder, "a", {});

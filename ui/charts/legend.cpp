@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <utility>
 
+#include "analysis/figures/palette.h"
 #include "ui/charts/curve_painter.h"
 #include "ui/charts/fitting_name.h"
 #include "ui/charts/marker_painter.h"
@@ -15,6 +18,36 @@ namespace saccade::ui {
 namespace {
 
 constexpr double kSample = 22, kTextGap = 4, kEntryGap = 12, kEdge = 4;  // points
+
+/// Of more curves nobody tells the shades apart.
+constexpr size_t kMostNames = 30;
+
+/// On paper, of so many names those of the architectures, each once with the number of its settings and its own hue: "Avey, 5 settings".
+/// Where all are of one architecture every setting keeps its name.
+void name_architectures(std::vector<Legend::Entry>& entries) {
+  std::map<std::string_view, size_t> settings;
+  for (const Legend::Entry& entry : entries)
+    if (const auto name = hue_title(entry.curve->label); !name.empty()) ++settings[name];
+  if (entries.size() <= kMostNames || settings.size() < 2) return;
+  std::vector<Legend::Entry> named;
+  for (Legend::Entry& entry : entries) {
+    const auto name = hue_title(entry.curve->label);
+    if (name.empty()) {
+      named.push_back(std::move(entry));
+      continue;
+    }
+    const size_t count = std::exchange(settings[name], 0);  // told by the first one
+    if (count == 0) continue;
+    const std::string title(name);
+    if (count > 1) {
+      entry.text = QString::fromStdString(title) + QStringLiteral(", %1 settings").arg(count);
+      entry.colour = architecture_colour(title);
+      if (entry.marker != Marker::none) entry.marker = Marker::circle;
+    }
+    named.push_back(std::move(entry));
+  }
+  entries = std::move(named);
+}
 
 /// Widths of as many columns as fit, entries going from left to right.
 std::vector<double> column_widths(const std::vector<double>& needed, double width, double gap) {
@@ -69,9 +102,11 @@ Legend legend_in(const Figure& figure, const QFontMetricsF& metrics, const QSize
   if (kind == LegendKind::none) return legend;
   for (const Curve& curve : figure.curves) {
     if (!curve.in_legend || curve.label.empty() || (names_elsewhere && !curve.x.empty())) continue;
-    legend.entries.push_back({&curve, {}, QString::fromStdString(curve.label)});
-    one_row += (one_row > 0 ? kEntryGap * unit : 0) + sample + type * metrics.horizontalAdvance(legend.entries.back().text);
+    legend.entries.push_back({&curve, {}, QString::fromStdString(curve.label), curve.colour, curve.marker});
   }
+  if (kind == LegendKind::whole) name_architectures(legend.entries);
+  for (const Legend::Entry& entry : legend.entries)
+    one_row += (one_row > 0 ? kEntryGap * unit : 0) + sample + type * metrics.horizontalAdvance(entry.text);
   if (legend.entries.empty()) return legend;
   const bool whole = kind == LegendKind::whole || kind == LegendKind::direct || one_row <= width;
   const double widest = widest_entry(legend, metrics, width, sample, kEntryGap * unit, unit);
@@ -95,7 +130,7 @@ Legend legend_in(const Figure& figure, const QFontMetricsF& metrics, const QSize
   if (const size_t most = rows * widths.size(); legend.entries.size() > most) {
     const size_t left_out = legend.entries.size() - most + 1;
     legend.entries.resize(most);
-    legend.entries.back() = {nullptr, {}, QStringLiteral("and %1 more").arg(left_out)};
+    legend.entries.back() = {nullptr, {}, QStringLiteral("and %1 more").arg(left_out), {}, Marker::none};
   }
   for (size_t i = 0; i < legend.entries.size(); ++i) {
     const auto column = widths.begin() + static_cast<std::ptrdiff_t>(i % widths.size());
@@ -133,12 +168,12 @@ void paint_legend(QPainter& painter, const Legend& legend, const QFont& font, co
   for (const Legend::Entry& entry : legend.entries) {
     const double y = entry.at.y() + metrics.height() / 2, end = entry.at.x() + kSample * unit;
     if (entry.curve) {
-      const QColor colour = seen_colour(entry.curve->colour, dark);
+      const QColor colour = seen_colour(entry.colour, dark);
       QPen pen = curve_pen(*entry.curve, colour, unit);
       pen.setWidthF(std::min(pen.widthF(), 4 * unit));
       painter.setPen(pen);
-      if (entry.curve->marker != Marker::cross) painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
-      paint_marker(painter, entry.curve->marker, {(entry.at.x() + end) / 2, y}, marker_radius(*entry.curve, unit), colour,
+      if (entry.marker != Marker::cross) painter.drawLine(QPointF(entry.at.x(), y), QPointF(end, y));
+      paint_marker(painter, entry.marker, {(entry.at.x() + end) / 2, y}, marker_radius(*entry.curve, unit), colour,
                    entry.curve->sparse ? colours.ground : QColor());
     }
     painter.setPen(colours.text);

@@ -14,12 +14,14 @@ class QPainter;
 namespace saccade::ui {
 
 /// What stands over a chart, in columns, or on paper in filled rows where these are fewer: a piece of line with its marker and a label for
-/// every curve that has one.
+/// every curve that has one; on paper, of more than 30 curves, for every architecture.
 struct Legend {
   struct Entry {
     const Curve* curve;  ///< null: only words, of the curves that found no room
     QPointF at;
     QString text;
+    Colour colour;
+    Marker marker = Marker::none;
   };
   std::vector<Entry> entries;
   double height = 0;

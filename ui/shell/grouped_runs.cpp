@@ -22,6 +22,13 @@ size_t rank(RunState state) {
   return static_cast<size_t>(std::find(group_order.begin(), group_order.end(), state) - group_order.begin());
 }
 
+/// Where seeds stand: at work while one of them is, done once all are; else with what went worst.
+RunState state_of(const std::vector<RunState>& seeds) {
+  if (std::any_of(seeds.begin(), seeds.end(), isActive)) return RunState::running;
+  return seeds.empty() ? group_order.back()
+                       : *std::max_element(seeds.begin(), seeds.end(), [](RunState a, RunState b) { return rank(a) < rank(b); });
+}
+
 /// Under which it is kept that a run's branches are seen.
 QString branches_key(const QString& group) { return group + QStringLiteral("/branches"); }
 
@@ -137,8 +144,9 @@ QList<GroupedRuns::Row> GroupedRuns::rowsNow() const {
   std::array<QList<Row>, group_order.size()> of_state;
   std::array<size_t, group_order.size()> counts{};
   for (const Family& family : families()) {
-    size_t first = group_order.size() - 1;
-    for (const SharedRun& run : family.group->seeds) first = std::min(first, rank(run->info().state));
+    std::vector<RunState> states;
+    for (const SharedRun& run : family.group->seeds) states.push_back(run->info().state);
+    size_t first = rank(state_of(states));
     for (const ShownGroup* branch : family.branches)
       for (const SharedRun& run : branch->seeds)
         if (isActive(run->info().state)) first = 0;
@@ -211,14 +219,24 @@ int GroupedRuns::shownMembers(const Row& row) const {
 
 int GroupedRuns::rowCount(const QModelIndex& parent) const { return parent.isValid() ? 0 : static_cast<int>(rows_.size()); }
 
-RunState GroupedRuns::groupState(const Row& row) const {
-  size_t first = group_order.size() - 1;
+RunState GroupedRuns::groupState(const Row& row) const { return state_of(groupStates(row)); }
+
+std::vector<RunState> GroupedRuns::groupStates(const Row& row) const {
+  std::vector<RunState> states;
   for (const QString& member : row.members)
-    if (const Run* run = runs_->run(member)) first = std::min(first, rank(run->info().state));
-  return group_order[first];
+    if (const Run* run = runs_->run(member)) states.push_back(run->info().state);
+  return states;
 }
 
-/// "4 min left" of those at work, "loss 3.41 ± 0.02", "OOD 3.87 ± 0.05": what is known of them.
+/// "2 of 3 done" of seeds that are no longer at work; empty where all are done.
+QString GroupedRuns::doneOf(const Row& row) const {
+  const std::vector<RunState> states = groupStates(row);
+  const auto done = std::count(states.begin(), states.end(), RunState::finished);
+  const bool told = state_of(states) != RunState::running && done < static_cast<std::ptrdiff_t>(states.size());
+  return told ? tr("%1 of %2 done").arg(done).arg(states.size()) : QString();
+}
+
+/// "2 of 3 done", "4 min left" of those at work, "loss 3.41 ± 0.02", "OOD 3.87 ± 0.05": what is known of them.
 QStringList GroupedRuns::groupNumbers(const Row& row) const {
   std::vector<double> losses, oods;
   double left = 0;
@@ -231,7 +249,7 @@ QStringList GroupedRuns::groupNumbers(const Row& row) const {
     }
   const auto damaged = std::count_if(row.members.begin(), row.members.end(),
                                      [&](const QString& member) { return source(member).data(RunList::DamageRole).toBool(); });
-  QStringList parts{damaged > 0 ? QStringLiteral("%1 %2").arg(damaged).arg(damaged_word()) : QString(),
+  QStringList parts{damaged > 0 ? QStringLiteral("%1 %2").arg(damaged).arg(damaged_word()) : QString(), doneOf(row),
                     left > 0 ? tr("%1 left").arg(formatDuration(left)) : QString(), mean_text(tr("loss %1"), losses),
                     mean_text(tr("OOD %1"), oods)};
   parts.removeAll(QString());

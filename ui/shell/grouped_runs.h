@@ -59,6 +59,8 @@ class GroupedRuns : public QAbstractListModel {
   QVariant runData(const Row& row, int role) const;
   QVariant groupData(const Row& row, int role) const;
   RunState groupState(const Row& row) const;
+  std::vector<RunState> groupStates(const Row& row) const;
+  QString doneOf(const Row& row) const;
   QStringList groupNumbers(const Row& row) const;
   QModelIndex source(const QString& directory) const;
   int shownMembers(const Row& row) const;
