@@ -305,7 +305,7 @@ class FigureExportTest : public QObject {
     QCOMPARE(texts(LegendKind::whole).size(), 30);
     add("Gated DeltaNet, width 80");
     add("OOD");
-    const QStringList named{"Gated DeltaNet, 30 settings", "Avey, mean of 2", "OOD"};
+    const QStringList named{"Gated DeltaNet, 30 curves", "Avey, mean of 2", "OOD"};
     QCOMPARE(texts(LegendKind::whole), named);
     const Legend legend = legend_of(figure, metrics, {4000, 1e6}, 2, LegendKind::whole);
     QCOMPARE(legend.entries[0].colour, architecture_colour("Gated DeltaNet"));

@@ -22,13 +22,13 @@ constexpr double kSample = 22, kTextGap = 4, kEntryGap = 12, kEdge = 4;  // poin
 /// Of more curves nobody tells the shades apart.
 constexpr size_t kMostNames = 30;
 
-/// On paper, of so many names those of the architectures, each once with the number of its settings and its own hue: "Avey, 5 settings".
-/// Where all are of one architecture every setting keeps its name.
+/// On paper, of so many names those of the architectures, each once with the number of its curves and its own hue: "Avey, 5 curves".
+/// Where all are of one architecture every curve keeps its name.
 void name_architectures(std::vector<Legend::Entry>& entries) {
-  std::map<std::string_view, size_t> settings;
+  std::map<std::string_view, size_t> curves;
   for (const Legend::Entry& entry : entries)
-    if (const auto name = hue_title(entry.curve->label); !name.empty()) ++settings[name];
-  if (entries.size() <= kMostNames || settings.size() < 2) return;
+    if (const auto name = hue_title(entry.curve->label); !name.empty()) ++curves[name];
+  if (entries.size() <= kMostNames || curves.size() < 2) return;
   std::vector<Legend::Entry> named;
   for (Legend::Entry& entry : entries) {
     const auto name = hue_title(entry.curve->label);
@@ -36,11 +36,11 @@ void name_architectures(std::vector<Legend::Entry>& entries) {
       named.push_back(std::move(entry));
       continue;
     }
-    const size_t count = std::exchange(settings[name], 0);  // told by the first one
+    const size_t count = std::exchange(curves[name], 0);  // told by the first one
     if (count == 0) continue;
     const std::string title(name);
     if (count > 1) {
-      entry.text = QString::fromStdString(title) + QStringLiteral(", %1 settings").arg(count);
+      entry.text = QString::fromStdString(title) + QStringLiteral(", %1 curves").arg(count);
       entry.colour = architecture_colour(title);
       if (entry.marker != Marker::none) entry.marker = Marker::circle;
     }
