@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/inspection/symbol_answers.h"
 #include "analysis/tasks/scored_items.h"
 #include "kernels/engine/error.h"
 
@@ -35,23 +36,11 @@ InspectedText text_of_item(const TaskItem& item, const Tokenizer& tokenizer) {
   return text;
 }
 
-/// Queries in a row whose sources are in a row are one answer.
 InspectedText text_of_symbols(const SymbolExample& example) {
-  InspectedText text{"", example.tokens};
-  for (size_t t = 0; t < example.targets.size(); ++t) {
-    if (example.targets[t] == kNoTarget) continue;
-    const auto query = static_cast<int64_t>(t);
-    if (text.query < 0) text.query = query;
-    const bool follows = t + 1 < example.tokens.size() && example.tokens[t + 1] == example.targets[t];
-    text.asked[query] = example.targets[t];
-    const int64_t source = example.sources[t];
-    if (source < 0) continue;
-    KnownAnswer* last = text.answers.empty() ? nullptr : &text.answers.back();
-    if (last && last->query + last->size == query && last->source + last->size == source && last->follows == follows)
-      ++last->size;
-    else
-      text.answers.push_back({query, source, 1, follows});
-  }
+  InspectedText text{"", example.tokens, answers_of(example)};
+  for (size_t t = 0; t < example.targets.size(); ++t)
+    if (example.targets[t] != kNoTarget) text.asked[static_cast<int64_t>(t)] = example.targets[t];
+  if (!text.asked.empty()) text.query = text.asked.begin()->first;
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "analysis/inspection/base64.h"
 #include "analysis/inspection/head_scores.h"
 #include "analysis/inspection/item_text.h"
+#include "analysis/inspection/symbol_answers.h"
 #include "analysis/probes/capture_maps.h"
 #include "models/config_text.h"
 #include "models/suggest.h"
@@ -129,6 +130,7 @@ InspectedText InspectionService::captured_text(const Json& parameters) {
   const Capture& capture = samples[static_cast<size_t>(sample)];
   InspectedText text{capture.domain + ", sample " + std::to_string(capture.sample), capture.tokens};
   text.asked = capture.asked;
+  text.answers = answers_of(capture, inspector().config().data.task);
   return text;
 }
 

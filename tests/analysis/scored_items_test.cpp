@@ -4,6 +4,7 @@
 #include "analysis/inspection/inspector.h"
 #include "analysis/inspection/item_text.h"
 #include "analysis/inspection/service.h"
+#include "analysis/inspection/symbol_answers.h"
 #include "analysis/runs/sealed_json.h"
 #include "analysis/tasks/scored_items.h"
 #include "kernels/engine/error.h"
@@ -203,6 +204,16 @@ class ScoredItemsTest : public QObject {
       const nlohmann::json text = nlohmann::json::parse(service.answer(ask.dump())).at("result");
       for (const nlohmann::json& asked : text.at("asked")) QCOMPARE(sample.asked.at(asked.at("query")), asked.at("token").get<int32_t>());
       QCOMPARE(text.at("asked").size(), sample.asked.size());
+      const std::vector<KnownAnswer> answers = answers_of(sample, "mqar");
+      QCOMPARE(text.at("answers").size(), answers.size());
+      int64_t known = 0;
+      for (const KnownAnswer& answer : answers)
+        for (int64_t i = 0; i < answer.size; ++i, ++known)
+          QCOMPARE(sample.tokens.at(static_cast<size_t>(answer.source + i)), sample.asked.at(answer.query + i));
+      QCOMPARE(known, static_cast<int64_t>(sample.asked.size()));
+      Capture another = sample;
+      another.asked.begin()->second ^= 1;
+      QVERIFY(answers_of(another, "mqar").empty() && answers_of(sample, "").empty());
       const auto losses = text.at("losses").get<std::vector<double>>();
       QCOMPARE(losses.size(), sample.tokens.size() - (sample.asked.contains(static_cast<int64_t>(sample.tokens.size()) - 1) ? 0 : 1));
       for (size_t t = 0; t < losses.size(); ++t) {

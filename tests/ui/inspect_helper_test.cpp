@@ -191,6 +191,8 @@ class InspectHelperTest : public QObject {
     QVERIFY(asked->isVisible());
     const QString loss = short_number(static_cast<double>(capture.token_losses.at(static_cast<size_t>(query))));
     QCOMPARE(asked->text(), QStringLiteral("“%1 ” · loss %2 nats").arg(token).arg(loss));
+    QVERIFY(window.child<QLabel>("known answer")->text().startsWith("at "));
+    QVERIFY(!window.map()->figure().map->known.empty());
     window.session().setQuery(0);
     QTRY_VERIFY(!asked->isVisible());
     window.session().setQuery(static_cast<int>(capture.asked.begin()->first));

@@ -104,7 +104,7 @@ void BesideRun::showMap(const Main& main, const Place& place, const MapPlace& ow
                             run = std::filesystem::path(directory_.toStdString()).filename().string()](Figure figure) {
                              if (logarithmic) figure = log_colours(std::move(figure));
                              figure.provenance.push_back("run " + run);
-                             return with_answers(std::move(figure), captures->samples[sample], own, captures->answers);
+                             return with_answers(std::move(figure), captures->samples[sample], own, captures->answers.at(sample));
                            }};
   if (place.difference) map.minus = main.captures, map.minus_sample = main.sample, map.minus_place = wanted.place;
   large_->show(std::move(map));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "analysis/inspection/symbol_answers.h"
 #include "analysis/runs/capture_file.h"
 #include "analysis/runs/run_info.h"
 #include "ui/threads/hand_over.h"
@@ -26,6 +27,8 @@ std::shared_ptr<const LoadedCaptures> read(const QString& directory, int64_t ste
   loaded->directory = directory;
   loaded->step = step;
   loaded->samples = open_captures(file_of(*loaded));
+  const std::string task = training_task(read_run_info(directory.toStdString()));
+  for (const Capture& sample : loaded->samples) loaded->answers.push_back(answers_of(sample, task));
   if (std::none_of(loaded->samples.begin(), loaded->samples.end(), stays_in_file))
     for (const Capture& sample : loaded->samples) loaded->heads.push_back(head_lists(sample));
   return loaded;

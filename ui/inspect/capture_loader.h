@@ -22,13 +22,17 @@ struct LoadedCaptures {
   QString directory;
   int64_t step = 0;
   std::vector<Capture> samples;
-  std::vector<HeadLists> heads;           ///< of every sample; none where maps are so large that they come later
-  std::string source = {};                ///< what the helper process was asked for, as JSON; empty: read from the run's captures
-  std::vector<KnownAnswer> answers = {};  ///< of the only sample, where it is a generated task
-  bool cut = false;                       ///< the text was longer than the model's maps allow, and lost its end
-  int64_t left_out = 0;                   ///< tokens of its beginning that it lost for that
-  int64_t lost_answers = 0;               ///< known answers whose place was among them
-  int64_t query = -1;                     ///< to look at first; −1: none before others
+  std::vector<HeadLists> heads;  ///< of every sample; none where maps are so large that they come later
+  std::string source = {};       ///< what the helper process was asked for, as JSON; empty: read from the run's captures
+  std::vector<std::vector<KnownAnswer>> answers = {};  ///< of every sample; none: of text
+  bool cut = false;                                    ///< the text was longer than the model's maps allow, and lost its end
+  int64_t left_out = 0;                                ///< tokens of its beginning that it lost for that
+  int64_t lost_answers = 0;                            ///< known answers whose place was among them
+  int64_t query = -1;                                  ///< to look at first; −1: none before others
+
+  const std::vector<KnownAnswer>& answers_of(const Capture& sample) const {
+    return answers.at(static_cast<size_t>(&sample - samples.data()));
+  }
 };
 
 /// Reads captures in a worker thread. Only the last request is answered.

@@ -22,8 +22,9 @@ void take_text(const Json& text, LoadedCaptures& loaded, Capture& sample) {
   loaded.step = text.at("step");
   loaded.cut = text.at("cut");
   loaded.left_out = text.at("left_out"), loaded.lost_answers = text.value("lost_answers", int64_t{0}), loaded.query = text.at("query");
+  std::vector<KnownAnswer>& answers = loaded.answers.emplace_back();
   for (const Json& answer : text.at("answers"))
-    loaded.answers.push_back({answer.at("query"), answer.at("source"), answer.at("size"), answer.at("follows")});
+    answers.push_back({answer.at("query"), answer.at("source"), answer.at("size"), answer.at("follows")});
   for (const Json& query : text.value("asked", Json::array())) sample.asked[query.at("query").get<int64_t>()] = query.at("token");
   sample.at.step = loaded.step;
   sample.domain = text.at("title");

@@ -295,7 +295,7 @@ void InspectPage::showSample() {
   text_->setPieces(sample->pieces);
   strip_->setLosses(sample->token_losses);
   std::vector<bool> known(sample->pieces.size());
-  for (const KnownAnswer& answer : captures_->answers)
+  for (const KnownAnswer& answer : captures_->answers_of(*sample))
     for (int64_t i = 0; i < answer.size; ++i)
       for (const int64_t at : {answer.query + (answer.follows ? 1 : 0) + i, answer.source + i})
         if (at >= 0 && at < static_cast<int64_t>(known.size())) known[static_cast<size_t>(at)] = true;

@@ -123,7 +123,7 @@ void InspectPage::showHead() {
                   figure.provenance.insert(figure.provenance.begin(), provenance.begin(), provenance.end());
                   if (in_logarithms) figure = log_colours(std::move(figure));
                   if (with_strip) figure = with_margins(std::move(figure), shown, wanted.layer, wanted.head);
-                  return with_answers(std::move(figure), shown, wanted, captures->answers);
+                  return with_answers(std::move(figure), shown, wanted, captures->answers.at(sample));
                 }});
   if (large_->busy()) {
     map_->setEmptyText(tr("Reading the map …"));

@@ -89,7 +89,8 @@ void InspectPage::takeReads(const Place& at, Reads reads) {
     for (const int64_t p : reads_->chosen_positions) chosen << text_->text(p - 12, p + 1);
   nameFiles(at);
   query_->show(sample, at.query, lossesAreOfAnswers(), *reads_, unit(), chosen.join(QStringLiteral("\n…\n")), provenance_);
-  query_->showAnswer(answer_read(captures_->answers, at.query, reads_->weights), static_cast<int64_t>(reads_->weights.size()));
+  const std::vector<KnownAnswer>& answers = captures_->answers_of(sample);
+  query_->showAnswer(answer_read(answers, at.query, reads_->weights), static_cast<int64_t>(reads_->weights.size()));
   const QString token =
       static_cast<size_t>(at.query) < sample.pieces.size() ? quoted(sample.pieces[static_cast<size_t>(at.query)]) : QString();
   query_card_->setTitle(tr("Query %1 %2").arg(at.query).arg(token), {});
@@ -100,7 +101,7 @@ void InspectPage::takeReads(const Place& at, Reads reads) {
     words << (captures_->lost_answers > 0
                   ? tr("the last %n tokens of the text, without the place of the answer", nullptr, static_cast<int>(sample.tokens.size()))
                   : tr("the last %n tokens of the text", nullptr, static_cast<int>(sample.tokens.size())));
-  if (!captures_->answers.empty()) words << tr("green line: known answer");
+  if (!answers.empty()) words << tr("green line: known answer");
   if (!reads_->chosen_positions.empty()) words << tr("blue line: chosen");
   const bool signed_weights = std::any_of(reads_->weights.begin(), reads_->weights.end(), [](double w) { return w < 0; });
   words << (signed_weights ? tr("orange: weight above 0, blue: below") : tr("shade: weight")) << tr("frame: the query");
