@@ -129,9 +129,7 @@ class ScoredItemsTest : public QObject {
   }
 
   void symbols_say_where_their_answers_stand() {
-    nlohmann::json object = tiny_run("");
-    object["data"] = {{"task", "mqar"}, {"train", {"length-16-pairs-2-vocabulary-32"}}, {"ood", {"length-16-pairs-3-vocabulary-32"}}};
-    object["training"].erase("capture_tokens");
+    const nlohmann::json object = tiny_symbol_run();
     const fs::path run = path("symbols");
     work_on(run, resolve_config(object, "symbols"));
     TaskRunOptions options;
@@ -189,11 +187,8 @@ class ScoredItemsTest : public QObject {
 
   /// Captured while training, symbols are read once more as they were trained on.
   void captured_symbols_keep_what_was_asked() {
-    nlohmann::json object = tiny_run("");
-    object["data"] = {{"task", "mqar"}, {"train", {"length-16-pairs-2-vocabulary-32"}}, {"ood", {"length-16-pairs-3-vocabulary-32"}}};
-    object["training"].erase("capture_tokens");
     const fs::path run = path("captured");
-    work_on(run, resolve_config(object, "captured"));
+    work_on(run, resolve_config(tiny_symbol_run(), "captured"));
     const std::vector<Capture> samples = Run(run).captures(12);
     QVERIFY(samples.size() >= 2);
     for (size_t s = 0; s < samples.size(); ++s) {

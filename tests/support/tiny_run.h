@@ -22,4 +22,12 @@ inline nlohmann::json tiny_run(const std::string& corpus) {
           {"device", "cpu"}};
 }
 
+/// The same on symbols: values of two keys of a few, tested with three.
+inline nlohmann::json tiny_symbol_run() {
+  nlohmann::json run = tiny_run("");
+  run["data"] = {{"task", "mqar"}, {"train", {"length-16-pairs-2-vocabulary-32"}}, {"ood", {"length-16-pairs-3-vocabulary-32"}}};
+  run["training"].erase("capture_tokens");
+  return run;
+}
+
 }  // namespace saccade::test

@@ -177,10 +177,7 @@ class InspectHelperTest : public QObject {
   /// Captured of a task, a sample is looked at where something is asked, and a what-if is over the answers alone.
   void captured_symbols_say_what_is_asked() {
     const QString trained = trained_.filePath("mqar");
-    nlohmann::json object = tiny_run("");
-    object["data"] = {{"task", "mqar"}, {"train", {"length-16-pairs-2-vocabulary-32"}}, {"ood", {"length-16-pairs-3-vocabulary-32"}}};
-    object["training"].erase("capture_tokens");
-    work_on(trained.toStdString(), resolve_config(object, "mqar"));
+    work_on(trained.toStdString(), resolve_config(tiny_symbol_run(), "mqar"));
     Window window({trained});
     QTRY_VERIFY(window.map());
     const Run run(window.directory.toStdString());
