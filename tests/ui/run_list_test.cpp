@@ -328,7 +328,7 @@ class RunListTest : public QObject {
     RunList runs(folder.path());
     GroupedRuns grouped(&runs);
     QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
-    QTRY_COMPARE(texts(grouped), (QStringList{QStringLiteral("Stopped (3)"), QStringLiteral("Transformer++")}));
+    QTRY_COMPARE(texts(grouped), (QStringList{QStringLiteral("Stopped (1 of 3)"), QStringLiteral("Transformer++")}));
     QCOMPARE(grouped.index(1).data(RunList::StateRole).toInt(), static_cast<int>(RunState::stopped));
     QVERIFY(grouped.index(1).data(RunList::SummaryRole).toString().startsWith(QStringLiteral("2 of 3 done · loss ")));
     runs.setFilter(QStringLiteral("seed:2"));

@@ -142,29 +142,34 @@ void GroupedRuns::append(const Family& family, QList<Row>& rows) const {
 
 QList<GroupedRuns::Row> GroupedRuns::rowsNow() const {
   std::array<QList<Row>, group_order.size()> of_state;
-  std::array<size_t, group_order.size()> counts{};
+  std::array<size_t, group_order.size()> counts{}, of_this_state{};  // the others are seeds of such that are
   for (const Family& family : families()) {
     std::vector<RunState> states;
     for (const SharedRun& run : family.group->seeds) states.push_back(run->info().state);
-    size_t first = rank(state_of(states));
+    bool branch_at_work = false;
     for (const ShownGroup* branch : family.branches)
-      for (const SharedRun& run : branch->seeds)
-        if (isActive(run->info().state)) first = 0;
+      for (const SharedRun& run : branch->seeds) branch_at_work |= isActive(run->info().state);
+    const size_t first = branch_at_work ? 0 : rank(state_of(states));
     append(family, of_state[first]);
-    counts[first] += family.group->seeds.size();
+    counts[first] += states.size();
+    const auto is_so = [&](RunState state) { return branch_at_work || rank(state) == first; };
+    of_this_state[first] += static_cast<size_t>(std::count_if(states.begin(), states.end(), is_so));
   }
   QList<Row> rows;
-  const auto add = [&](const QString& title, const QList<Row>& members, size_t count) {
+  const auto add = [&](const QString& title, const QList<Row>& members, const QString& count) {
     if (members.isEmpty()) return;
-    rows << Row{QStringLiteral("%1 (%2)").arg(title).arg(count), {}, {}, {}, false, false};
+    rows << Row{QStringLiteral("%1 (%2)").arg(title, count), {}, {}, {}, false, false};
     rows << members;
   };
-  for (size_t i = 0; i < group_order.size(); ++i) add(stateText(group_order[i]), of_state[i], counts[i]);
+  for (size_t i = 0; i < group_order.size(); ++i) {
+    const QString all = QString::number(counts[i]);
+    add(stateText(group_order[i]), of_state[i], of_this_state[i] == counts[i] ? all : tr("%1 of %2").arg(of_this_state[i]).arg(all));
+  }
   QList<Row> damaged;
   for (int row = 0; row < runs_->rowCount() && runs_->selection().filter().isEmpty(); ++row)
     if (const QModelIndex run = runs_->index(row); !run.data(RunList::ProblemRole).toString().isEmpty())
       damaged << Row{{}, {run.data(RunList::DirectoryRole).toString()}, {}, {}, false, false};
-  add(tr("Cannot be read"), damaged, static_cast<size_t>(damaged.size()));
+  add(tr("Cannot be read"), damaged, QString::number(damaged.size()));
   return rows;
 }
 
