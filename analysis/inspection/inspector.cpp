@@ -62,11 +62,12 @@ void Inspector::read(InspectedText text) {
       throw UsageError("token " + std::to_string(token) + " is not one of " + std::to_string(tokenizer().vocabulary()));
   };
   for (const int32_t token : text.tokens) require_token(token);
-  for (const auto& [query, token] : text.asked) {
-    require_token(token);
-    if (query < 0 || query >= static_cast<int64_t>(text.tokens.size()))
-      throw UsageError("query " + std::to_string(query) + " is asked of " + std::to_string(text.tokens.size()) + " tokens");
-  }
+  if (text.asked)
+    for (const auto& [query, token] : *text.asked) {
+      require_token(token);
+      if (query < 0 || query >= static_cast<int64_t>(text.tokens.size()))
+        throw UsageError("query " + std::to_string(query) + " is asked of " + std::to_string(text.tokens.size()) + " tokens");
+    }
   capture_.reset();
   text_ = std::move(text);
   ProbeRecord probe;
@@ -100,14 +101,16 @@ Inspector::Forward Inspector::forward(Probe& probe) {
   const Tensor tokens = arena.allocate({1, length}, DType::i32), targets = arena.allocate({length}, DType::i32);
   std::copy(text_.tokens.begin(), text_.tokens.end(), tokens.data<int32_t>());
   std::fill_n(targets.data<int32_t>(), length, kNoTarget);
-  if (text_.asked.empty()) std::copy(text_.tokens.begin() + 1, text_.tokens.end(), targets.data<int32_t>());
-  for (const auto& [query, token] : text_.asked) targets.data<int32_t>()[query] = token;
+  if (!text_.asked)
+    std::copy(text_.tokens.begin() + 1, text_.tokens.end(), targets.data<int32_t>());
+  else
+    for (const auto& [query, token] : *text_.asked) targets.data<int32_t>()[query] = token;
   const Tensor hidden = inference.model().hidden(tape, tokens, &probe);
   Forward result;
   result.hidden.resize(static_cast<size_t>(hidden.size()));
   copy_to_host(result.hidden.data(), hidden);
   result.losses = to_doubles(linear_cross_entropy(tape, hidden, inference.model().output_weight(), targets).tokens);
-  if (!text_.asked.contains(length - 1)) result.losses.pop_back();
+  if (!text_.asked || !text_.asked->contains(length - 1)) result.losses.pop_back();
   return result;
 }
 
@@ -142,8 +145,10 @@ QueryPredictions Inspector::predictions_of(const std::vector<double>& logits, co
   for (const int32_t token : tokens) result.top.push_back(prediction(logits, token));
   const auto next = static_cast<size_t>(query) + 1;
   if (next < text_.tokens.size()) result.target = prediction(logits, text_.tokens[next]);
-  if (const auto asked = text_.asked.find(query); asked != text_.asked.end() && (!result.target || result.target->token != asked->second))
-    result.answer = prediction(logits, asked->second);
+  if (!text_.asked) return result;
+  const auto asked = text_.asked->find(query);
+  const bool follows = asked != text_.asked->end() && result.target && result.target->token == asked->second;
+  if (asked != text_.asked->end() && !follows) result.answer = prediction(logits, asked->second);
   return result;
 }
 
@@ -181,7 +186,7 @@ CounterfactualResult Inspector::change(const Counterfactual& change, int64_t ask
   CounterfactualResult result;
   result.losses = changed.losses;
   const auto has_loss = [&](size_t t) {
-    return t < changed.losses.size() && (text_.asked.empty() || text_.asked.contains(static_cast<int64_t>(t)));
+    return t < changed.losses.size() && (!text_.asked || text_.asked->contains(static_cast<int64_t>(t)));
   };
   const auto query = static_cast<size_t>(asked);
   result.loss = has_loss(query) ? forward_.losses[query] : std::numeric_limits<double>::quiet_NaN();

@@ -38,9 +38,10 @@ InspectedText text_of_item(const TaskItem& item, const Tokenizer& tokenizer) {
 
 InspectedText text_of_symbols(const SymbolExample& example) {
   InspectedText text{"", example.tokens, answers_of(example)};
+  auto& asked = text.asked.emplace();
   for (size_t t = 0; t < example.targets.size(); ++t)
-    if (example.targets[t] != kNoTarget) text.asked[static_cast<int64_t>(t)] = example.targets[t];
-  if (!text.asked.empty()) text.query = text.asked.begin()->first;
+    if (example.targets[t] != kNoTarget) asked[static_cast<int64_t>(t)] = example.targets[t];
+  if (!asked.empty()) text.query = asked.begin()->first;
   return text;
 }
 
@@ -53,8 +54,9 @@ void keep_last(InspectedText& text, int64_t most) {
   const auto lost = [&](const KnownAnswer& answer) { return std::min(answer.source, answer.query) < text.left_out; };
   text.lost_answers = static_cast<int64_t>(std::erase_if(text.answers, lost));
   for (KnownAnswer& answer : text.answers) answer.query -= text.left_out, answer.source -= text.left_out;
-  for (const auto& [query, token] : std::exchange(text.asked, {}))
-    if (query >= text.left_out) text.asked[query - text.left_out] = token;
+  if (!text.asked) return;
+  for (const auto& [query, token] : std::exchange(*text.asked, {}))
+    if (query >= text.left_out) (*text.asked)[query - text.left_out] = token;
 }
 
 }  // namespace

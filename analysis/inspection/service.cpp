@@ -169,13 +169,16 @@ nlohmann::json InspectionService::read_text(const Json& parameters) {
   Inspector& model = inspector();
   model.read(text_from(parameters));
   const Capture& capture = model.capture();
-  Json maps = Json::array(), selections = Json::array(), answers = Json::array(), asked = Json::array(), heads = Json::array();
+  Json maps = Json::array(), selections = Json::array(), answers = Json::array(), asked, heads = Json::array();
   for (const CapturedMap& map : capture.maps) maps.push_back({{"kind", to_string(map.kind)}, {"layer", map.layer}, {"shape", map.shape}});
   for (const auto& [layer, selection] : capture.selections)
     selections.push_back({{"layer", layer}, {"unit", unit_name(selection.unit)}, {"tokens", selection.tokens}});
   for (const KnownAnswer& a : model.text().answers)
     answers.push_back({{"query", a.query}, {"source", a.source}, {"size", a.size}, {"follows", a.follows}});
-  for (const auto& [query, token] : model.text().asked) asked.push_back({{"query", query}, {"token", token}});
+  if (model.text().asked) {
+    asked = Json::array();
+    for (const auto& [query, token] : *model.text().asked) asked.push_back({{"query", query}, {"token", token}});
+  }
   for (const HeadScores& s : head_scores(capture))
     heads.push_back({{"layer", s.layer}, {"entropy", s.entropy}, {"distance", s.distance}, {"induction", s.induction}});
   return {{"title", model.text().title},

@@ -14,8 +14,8 @@ void cut_to(SymbolExample& example, size_t tokens) {
 bool is_of(const SymbolExample& example, const Capture& sample) {
   if (example.tokens != sample.tokens) return false;
   for (size_t t = 0; t < example.targets.size(); ++t) {
-    const auto asked = sample.asked.find(static_cast<int64_t>(t));
-    if (example.targets[t] != (asked == sample.asked.end() ? kNoTarget : asked->second)) return false;
+    const auto asked = sample.asked->find(static_cast<int64_t>(t));
+    if (example.targets[t] != (asked == sample.asked->end() ? kNoTarget : asked->second)) return false;
   }
   return true;
 }
@@ -38,7 +38,7 @@ std::vector<KnownAnswer> answers_of(const SymbolExample& example) {
 }
 
 std::vector<KnownAnswer> answers_of(const Capture& sample, const std::string& task) {
-  if (task.empty() || sample.asked.empty()) return {};
+  if (task.empty() || !sample.asked || sample.asked->empty()) return {};
   const SymbolDomain domain(symbol_task(task), sample.domain, "domain");
   const int64_t count = std::clamp<int64_t>(kMostTokens / domain.length(), 1, kMostExamples);
   for (int64_t i = 0; i < count; ++i) {

@@ -1,8 +1,8 @@
 #pragma once
-#include <map>
 #include <string>
 #include <vector>
 
+#include "analysis/runs/run_records.h"
 #include "models/corpus/tokenizer.h"
 
 namespace saccade {
@@ -24,8 +24,7 @@ struct InspectedText {
   int64_t left_out = 0;      ///< tokens of its beginning that were
   int64_t lost_answers = 0;  ///< known answers whose place was among them
   int64_t query = -1;        ///< to look at first; −1: none before others
-  /// What queries are asked for, of tasks on symbols: losses are of these alone, as in training. Empty: every query for what follows.
-  std::map<int64_t, int32_t> asked = {};
+  AskedTokens asked = {};
 };
 
 /// Most bytes of text that are taken from a file or a request.

@@ -204,7 +204,7 @@ std::vector<std::string> read_pieces(const h5::Group& group) {
 /// One target of every query, kNoTarget where nothing is asked.
 void write_asked(const h5::Group& group, const Capture& capture) {
   std::vector<int32_t> targets(capture.tokens.size(), kNoTarget);
-  for (const auto& [query, token] : capture.asked) targets.at(static_cast<size_t>(query)) = token;
+  for (const auto& [query, token] : *capture.asked) targets.at(static_cast<size_t>(query)) = token;
   group.write(kTargets, targets);
   group.set_attribute("units", "token, -1: nothing is asked", kTargets);
 }
@@ -235,7 +235,7 @@ void write_sample(const h5::Group& root, size_t index, const Capture& capture, h
   group.write("text_tokens", capture.tokens);
   write_pieces(group, capture.pieces);
   if (!capture.layer_mixers.empty()) group.write_texts(kLayerMixers, capture.layer_mixers);
-  if (!capture.asked.empty()) write_asked(group, capture);
+  if (capture.asked) write_asked(group, capture);
   group.write("token_losses", capture.token_losses);
   group.set_attribute("units", "nats", "token_losses");
   for (size_t i = 0; i < maps.size(); ++i) write_map(group, i, maps[i], later);

@@ -2,6 +2,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,10 @@ class StoredMaps {
   virtual std::vector<float> rows(const CapturedMap& map, int64_t head, int64_t first, int64_t count) const = 0;
 };
 
+/// Of a generated task the token that a query is asked for, by query: losses are of these alone. Nothing: of text, every query is asked for
+/// the next token.
+using AskedTokens = std::optional<std::map<int64_t, int32_t>>;
+
 struct Capture {
   Position at;
   std::string domain;
@@ -106,7 +111,7 @@ struct Capture {
   std::map<int64_t, Selection> selections = {};   ///< by layer, what its queries chose among; −1: in every layer
   std::vector<std::string> layer_mixers = {};     ///< what each layer of a hybrid stack mixes with; empty where one mixer is in all
   std::shared_ptr<const StoredMaps> stored = {};  ///< of maps that have a shape but no values
-  std::map<int64_t, int32_t> asked = {};          ///< by query, the token that a generated task asks for; empty: every query for the next
+  AskedTokens asked = {};
 };
 
 enum class RunState { created, running, finished, stopped, diverged, failed, crashed };

@@ -90,9 +90,11 @@ BegunCapture begin_capture(Trainer& trainer, FrozenBatch text, int64_t sample, c
   begun.capture.domain = begun.text.domain;
   begun.capture.sample = sample;
   begun.capture.tokens = begun.text.tokens;
-  if (!trainer.config().data.task.empty())
+  if (!trainer.config().data.task.empty()) {
+    auto& asked = begun.capture.asked.emplace();
     for (size_t t = 0; t < begun.text.targets.size(); ++t)
-      if (begun.text.targets[t] != kNoTarget) begun.capture.asked[static_cast<int64_t>(t)] = begun.text.targets[t];
+      if (begun.text.targets[t] != kNoTarget) asked[static_cast<int64_t>(t)] = begun.text.targets[t];
+  }
   begun.capture.layer_mixers = layer_titles(trainer.config().architecture);
   for (const int32_t token : begun.text.tokens) begun.capture.pieces.push_back(tokenizer.piece(token));
   begun.probe.statistics_wanted = false;

@@ -154,8 +154,8 @@ class ScoredItemsTest : public QObject {
       }
     QCOMPARE(asked, int64_t{3});
     QCOMPARE(text.query, text.answers.front().query);
-    QCOMPARE(text.asked.size(), size_t{3});
-    for (const auto& [query, token] : text.asked) QCOMPARE(token, example.targets.at(static_cast<size_t>(query)));
+    QCOMPARE(text.asked->size(), size_t{3});
+    for (const auto& [query, token] : *text.asked) QCOMPARE(token, example.targets.at(static_cast<size_t>(query)));
 
     // To a run that reads text the symbols would be bytes.
     const char* reader = "is read by the tokenizer symbols:32, the run's is bytes";
@@ -179,9 +179,9 @@ class ScoredItemsTest : public QObject {
     QVERIFY(changed.changed_from == text.query && changed.mean_over >= 1 && changed.mean_over <= 3);
     QVERIFY(std::isnan(inspector.change({Counterfactual::Kind::mask, 0, 0, text.query, 0}, 0, 1).loss));
     InspectedText odd = text;
-    odd.asked = {{0, 32}};
+    odd.asked = {{{0, 32}}};
     QVERIFY(says<UsageError>("token 32 is not one of 32", [&] { inspector.read(odd); }));
-    odd.asked = {{static_cast<int64_t>(text.tokens.size()), 1}};
+    odd.asked = {{{static_cast<int64_t>(text.tokens.size()), 1}}};
     QVERIFY(says<UsageError>("is asked of", [&] { inspector.read(odd); }));
   }
 
@@ -193,29 +193,48 @@ class ScoredItemsTest : public QObject {
     QVERIFY(samples.size() >= 2);
     for (size_t s = 0; s < samples.size(); ++s) {
       const Capture& sample = samples[s];
-      QCOMPARE(sample.asked.size(), (sample.domain.find("pairs-3") != std::string::npos) ? size_t{3} : size_t{2});
+      QCOMPARE(sample.asked->size(), (sample.domain.find("pairs-3") != std::string::npos) ? size_t{3} : size_t{2});
       InspectionService service(run, 0);
       const nlohmann::json ask{{"method", "text"}, {"parameters", {{"source", "captured"}, {"sample", s}}}};
       const nlohmann::json text = nlohmann::json::parse(service.answer(ask.dump())).at("result");
-      for (const nlohmann::json& asked : text.at("asked")) QCOMPARE(sample.asked.at(asked.at("query")), asked.at("token").get<int32_t>());
-      QCOMPARE(text.at("asked").size(), sample.asked.size());
+      for (const nlohmann::json& asked : text.at("asked")) QCOMPARE(sample.asked->at(asked.at("query")), asked.at("token").get<int32_t>());
+      QCOMPARE(text.at("asked").size(), sample.asked->size());
       const std::vector<KnownAnswer> answers = answers_of(sample, "mqar");
       QCOMPARE(text.at("answers").size(), answers.size());
       int64_t known = 0;
       for (const KnownAnswer& answer : answers)
         for (int64_t i = 0; i < answer.size; ++i, ++known)
-          QCOMPARE(sample.tokens.at(static_cast<size_t>(answer.source + i)), sample.asked.at(answer.query + i));
-      QCOMPARE(known, static_cast<int64_t>(sample.asked.size()));
+          QCOMPARE(sample.tokens.at(static_cast<size_t>(answer.source + i)), sample.asked->at(answer.query + i));
+      QCOMPARE(known, static_cast<int64_t>(sample.asked->size()));
       Capture another = sample;
-      another.asked.begin()->second ^= 1;
+      another.asked->begin()->second ^= 1;
       QVERIFY(answers_of(another, "mqar").empty() && answers_of(sample, "").empty());
       const auto losses = text.at("losses").get<std::vector<double>>();
-      QCOMPARE(losses.size(), sample.tokens.size() - (sample.asked.contains(static_cast<int64_t>(sample.tokens.size()) - 1) ? 0 : 1));
+      QCOMPARE(losses.size(), sample.tokens.size() - (sample.asked->contains(static_cast<int64_t>(sample.tokens.size()) - 1) ? 0 : 1));
       for (size_t t = 0; t < losses.size(); ++t) {
         QVERIFY(std::abs(losses.at(t) - static_cast<double>(sample.token_losses[t])) < 1e-4);
-        QCOMPARE(losses.at(t) != 0, sample.asked.contains(static_cast<int64_t>(t)));
+        QCOMPARE(losses.at(t) != 0, sample.asked->contains(static_cast<int64_t>(t)));
       }
     }
+  }
+
+  /// Of a long example the part that is captured may ask for nothing: then no query has a loss, where one of text had.
+  void captured_symbols_may_ask_for_nothing() {
+    nlohmann::json object = tiny_symbol_run();
+    object["training"]["capture_tokens"] = 4;
+    const fs::path run = path("cut");
+    work_on(run, resolve_config(object, "cut"));
+    const Capture sample = Run(run).captures(12).front();
+    QCOMPARE(sample.tokens.size(), size_t{4});
+    QVERIFY(sample.asked && sample.asked->empty());
+    InspectionService service(run, 0);
+    const auto ask = [&](const nlohmann::json& request) { return nlohmann::json::parse(service.answer(request.dump())).at("result"); };
+    const nlohmann::json text = ask({{"method", "text"}, {"parameters", {{"source", "captured"}}}});
+    QCOMPARE(text.at("losses").get<std::vector<double>>(), std::vector<double>(3));
+    QVERIFY(text.at("asked").is_array() && text.at("answers").empty());
+    const nlohmann::json change{{"kind", "mask"}, {"layer", 0}, {"head", 0}, {"query", 2}, {"source", 0}};
+    const nlohmann::json changed = ask({{"method", "change"}, {"parameters", change}});
+    QVERIFY(changed.at("loss").is_null() && changed.at("changed_from") == -1);
   }
 };
 

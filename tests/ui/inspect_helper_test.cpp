@@ -182,7 +182,7 @@ class InspectHelperTest : public QObject {
     QTRY_VERIFY(window.map());
     const Run run(window.directory.toStdString());
     const Capture capture = run.captures(run.capture_steps().back()).front();
-    const auto [query, token] = *capture.asked.rbegin();
+    const auto [query, token] = *capture.asked->rbegin();
     QVERIFY(window.says(QStringLiteral("Query %1 ").arg(query)));
     const QLabel* asked = window.child<QLabel>("asked for");
     QVERIFY(asked->isVisible());
@@ -192,10 +192,10 @@ class InspectHelperTest : public QObject {
     QVERIFY(!window.map()->figure().map->known.empty());
     window.session().setQuery(0);
     QTRY_VERIFY(!asked->isVisible());
-    window.session().setQuery(static_cast<int>(capture.asked.begin()->first));
+    window.session().setQuery(static_cast<int>(capture.asked->begin()->first));
     QTRY_VERIFY(asked->isVisible());
     QTest::keyClick(window.map(), Qt::Key_W);
-    QTRY_VERIFY_WITH_TIMEOUT(window.says(QStringLiteral("Mean over 2 queries from %1 on").arg(capture.asked.begin()->first)), 30000);
+    QTRY_VERIFY_WITH_TIMEOUT(window.says(QStringLiteral("Mean over 2 queries from %1 on").arg(capture.asked->begin()->first)), 30000);
   }
 
   void a_killed_helper_is_one_message_and_starts_again() {

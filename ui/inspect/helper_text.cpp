@@ -25,7 +25,10 @@ void take_text(const Json& text, LoadedCaptures& loaded, Capture& sample) {
   std::vector<KnownAnswer>& answers = loaded.answers.emplace_back();
   for (const Json& answer : text.at("answers"))
     answers.push_back({answer.at("query"), answer.at("source"), answer.at("size"), answer.at("follows")});
-  for (const Json& query : text.value("asked", Json::array())) sample.asked[query.at("query").get<int64_t>()] = query.at("token");
+  if (const Json asked = text.value("asked", Json()); asked.is_array()) {  // a helper of an earlier version does not say it
+    sample.asked.emplace();
+    for (const Json& query : asked) (*sample.asked)[query.at("query").get<int64_t>()] = query.at("token");
+  }
   sample.at.step = loaded.step;
   sample.domain = text.at("title");
   sample.tokens = text.at("tokens").get<std::vector<int32_t>>();

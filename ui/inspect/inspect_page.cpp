@@ -282,7 +282,7 @@ std::optional<InspectPage::Place> InspectPage::place() const {
   const int queries = static_cast<int>(find_map(*sample, MapKind::weights, *nearest)->shape[1]);
   if (head_count == 0 || queries == 0) return {};
   // The last one that is asked for something: for its next token, but in generated tasks.
-  const int asked = sample->asked.empty() ? std::max(0, queries - 2) : static_cast<int>(sample->asked.rbegin()->first);
+  const int asked = !sample->asked || sample->asked->empty() ? std::max(0, queries - 2) : static_cast<int>(sample->asked->rbegin()->first);
   const int query = session_.query() < 0 ? asked : session_.query();
   return Place{*nearest, std::clamp(session_.head(), 0, head_count - 1), std::clamp(query, 0, queries - 1)};
 }

@@ -30,8 +30,9 @@ QString list(const std::vector<int64_t>& values) {
 
 /// The token that a task asks a query for, as it is shown where it stands in the text; empty where that is not known.
 QString asked_of(const Capture& capture, int64_t query) {
-  const auto asked = capture.asked.find(query);
-  if (asked == capture.asked.end()) return {};
+  if (!capture.asked) return {};
+  const auto asked = capture.asked->find(query);
+  if (asked == capture.asked->end()) return {};
   const auto at = std::find(capture.tokens.begin(), capture.tokens.end(), asked->second);
   return at == capture.tokens.end() ? QObject::tr("token %1").arg(asked->second)
                                     : quoted(capture.pieces[static_cast<size_t>(at - capture.tokens.begin())]);
