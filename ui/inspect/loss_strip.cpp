@@ -14,7 +14,8 @@ namespace saccade::ui {
 
 namespace {
 constexpr int kHeight = 40, kLeastLabel = 44, kLabelGap = 4;
-}
+constexpr double kNoLoss = 1e-9;
+}  // namespace
 
 LossStrip::LossStrip(QWidget* parent) : QWidget(parent) {
   setFocusPolicy(Qt::StrongFocus);
@@ -56,7 +57,7 @@ QString LossStrip::summary() const {
 }
 
 double LossStrip::largest() const {
-  double most = 1e-9;
+  double most = kNoLoss;
   for (const float loss : losses_)
     if (std::isfinite(loss)) most = std::max(most, static_cast<double>(loss));
   for (const double loss : changed_)
@@ -64,16 +65,17 @@ double LossStrip::largest() const {
   return most;
 }
 
-/// Room for the greatest loss at the left, which may be as long as "6.38·10⁻⁴".
-int LossStrip::labelWidth() const {
-  return std::max(kLeastLabel, fontMetrics().horizontalAdvance(short_number(largest())) + 2 * kLabelGap);
-}
+/// The greatest loss; nothing where no query of a task's part has one.
+QString LossStrip::label() const { return largest() > kNoLoss ? short_number(largest()) : QString(); }
+
+/// Room for it at the left, which may be as long as "6.38·10⁻⁴".
+int LossStrip::labelWidth() const { return std::max(kLeastLabel, fontMetrics().horizontalAdvance(label()) + 2 * kLabelGap); }
 
 int LossStrip::queryAt(double x) const {
-  const int label = labelWidth();
-  const double room = width() - label;
-  if (losses_.empty() || room <= 0 || x < label) return -1;
-  return std::clamp(static_cast<int>((x - label) / room * static_cast<double>(losses_.size())), 0, static_cast<int>(losses_.size()) - 1);
+  const int left = labelWidth();
+  const double room = width() - left;
+  if (losses_.empty() || room <= 0 || x < left) return -1;
+  return std::clamp(static_cast<int>((x - left) / room * static_cast<double>(losses_.size())), 0, static_cast<int>(losses_.size()) - 1);
 }
 
 void LossStrip::paintEvent(QPaintEvent*) {
@@ -81,17 +83,17 @@ void LossStrip::paintEvent(QPaintEvent*) {
   if (losses_.empty()) return;
   const bool dark = palette().color(QPalette::Base).lightness() < 128;
   const FigureColours colours = FigureColours::of(dark);
-  const int label = labelWidth();
-  const double most = largest(), bar = static_cast<double>(width() - label) / static_cast<double>(losses_.size()), base = height() - 3;
+  const int begin = labelWidth();
+  const double most = largest(), bar = static_cast<double>(width() - begin) / static_cast<double>(losses_.size()), base = height() - 3;
   const auto together = static_cast<size_t>(std::max(1.0, std::ceil(1 / bar)));  // losses that share a pixel: the greatest of them
   const auto bar_of = [&](size_t t, double loss) {
     const double high = std::isfinite(loss) ? (base - 3) * std::max(0.0, loss) / most : base - 3;
-    const double left = label + static_cast<double>(t / together * together) * bar, wide = static_cast<double>(together) * bar;
+    const double left = begin + static_cast<double>(t / together * together) * bar, wide = static_cast<double>(together) * bar;
     return QRectF(left, base - high, std::max(1.0, wide - (bar > 4 ? 1 : 0)), high);
   };
   painter.setPen(palette().color(QPalette::PlaceholderText));
-  painter.drawText(QRectF(0, 0, label - kLabelGap, height() / 2.0), Qt::AlignRight | Qt::AlignTop, short_number(most));
-  painter.drawText(QRectF(0, height() / 2.0, label - kLabelGap, height() / 2.0), Qt::AlignRight | Qt::AlignBottom, tr("loss"));
+  painter.drawText(QRectF(0, 0, begin - kLabelGap, height() / 2.0), Qt::AlignRight | Qt::AlignTop, label());
+  painter.drawText(QRectF(0, height() / 2.0, begin - kLabelGap, height() / 2.0), Qt::AlignRight | Qt::AlignBottom, tr("loss"));
   const QColor quiet = colours.quiet_text, more = seen_colour({0xD5, 0x5E, 0x00}, dark), less = seen_colour({0x00, 0x72, 0xB2}, dark);
   for (size_t first = 0; first < losses_.size(); first += together) {
     size_t t = first;
@@ -109,10 +111,10 @@ void LossStrip::paintEvent(QPaintEvent*) {
     painter.fillRect(QRectF(before.left(), top, before.width(), std::max(1.5, bottom - top)), changed_[t] > loss ? more : less);
   }
   painter.setPen(palette().color(QPalette::Mid));
-  painter.drawLine(QPointF(label, base), QPointF(width(), base));
+  painter.drawLine(QPointF(begin, base), QPointF(width(), base));
   if (query_ >= 0 && query_ < static_cast<int>(losses_.size())) {
     painter.setPen(QPen(palette().color(QPalette::Text), 1));
-    const double x = label + (static_cast<double>(query_) + 0.5) * bar;
+    const double x = begin + (static_cast<double>(query_) + 0.5) * bar;
     painter.drawLine(QPointF(x, 0), QPointF(x, 3));
   }
   if (hasFocus()) {

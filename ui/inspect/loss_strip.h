@@ -30,6 +30,7 @@ class LossStrip : public QWidget {
  private:
   int queryAt(double x) const;
   double largest() const;
+  QString label() const;
   int labelWidth() const;
   void describe();
 
