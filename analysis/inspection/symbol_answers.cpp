@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/engine/error.h"
+
 namespace saccade {
 namespace {
 
@@ -39,12 +41,15 @@ std::vector<KnownAnswer> answers_of(const SymbolExample& example) {
 
 std::vector<KnownAnswer> answers_of(const Capture& sample, const std::string& task) {
   if (task.empty() || !sample.asked || sample.asked->empty()) return {};
-  const SymbolDomain domain(symbol_task(task), sample.domain, "domain");
-  const int64_t count = std::clamp<int64_t>(kMostTokens / domain.length(), 1, kMostExamples);
-  for (int64_t i = 0; i < count; ++i) {
-    SymbolExample example = domain.example(Split::validation, static_cast<uint64_t>(i));
-    cut_to(example, sample.tokens.size());
-    if (is_of(example, sample)) return answers_of(example);
+  try {
+    const SymbolDomain domain(symbol_task(task), sample.domain, "domain");
+    const int64_t count = std::clamp<int64_t>(kMostTokens / domain.length(), 1, kMostExamples);
+    for (int64_t i = 0; i < count; ++i) {
+      SymbolExample example = domain.example(Split::validation, static_cast<uint64_t>(i));
+      cut_to(example, sample.tokens.size());
+      if (is_of(example, sample)) return answers_of(example);
+    }
+  } catch (const UsageError&) {  // a task of another version: what was captured is still to be seen
   }
   return {};
 }

@@ -13,7 +13,8 @@ namespace saccade {
 std::vector<KnownAnswer> answers_of(const SymbolExample& example);
 
 /// The same of a sample that a run on `task` captured while it trained: of the example of the validation split that begins with its tokens
-/// and asks for the same. None of a sample of text (`task` empty), nor where none of the first examples does, as tasks may have changed.
+/// and asks for the same. None of a sample of text (`task` empty), nor where none of the first examples does or the
+/// task is not known, as tasks may have changed.
 std::vector<KnownAnswer> answers_of(const Capture& sample, const std::string& task);
 
 }  // namespace saccade

@@ -208,7 +208,7 @@ class ScoredItemsTest : public QObject {
       QCOMPARE(known, static_cast<int64_t>(sample.asked->size()));
       Capture another = sample;
       another.asked->begin()->second ^= 1;
-      QVERIFY(answers_of(another, "mqar").empty() && answers_of(sample, "").empty());
+      QVERIFY(answers_of(another, "mqar").empty() && answers_of(sample, "").empty() && answers_of(sample, "of-tomorrow").empty());
       const auto losses = text.at("losses").get<std::vector<double>>();
       QCOMPARE(losses.size(), sample.tokens.size() - (sample.asked->contains(static_cast<int64_t>(sample.tokens.size()) - 1) ? 0 : 1));
       for (size_t t = 0; t < losses.size(); ++t) {

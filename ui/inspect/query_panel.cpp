@@ -34,7 +34,7 @@ QString asked_of(const Capture& capture, int64_t query) {
   const auto asked = capture.asked->find(query);
   if (asked == capture.asked->end()) return {};
   const auto at = std::find(capture.tokens.begin(), capture.tokens.end(), asked->second);
-  return at == capture.tokens.end() ? QObject::tr("token %1").arg(asked->second)
+  return at == capture.tokens.end() ? QueryPanel::tr("token %1").arg(asked->second)
                                     : quoted(capture.pieces[static_cast<size_t>(at - capture.tokens.begin())]);
 }
 
@@ -117,7 +117,10 @@ void QueryPanel::show(const Capture& capture, int query, bool of_answers, const 
   const auto q = static_cast<size_t>(query);
   QString next;
   if (q + 1 < capture.pieces.size()) next = quoted(capture.pieces[q + 1]);
-  const bool has_loss = q < capture.token_losses.size() && (!of_answers || capture.token_losses[q] != 0);
+  // Captures of earlier versions do not say what was asked: there a loss of zero is none.
+  const bool is_asked =
+      capture.asked ? capture.asked->contains(query) : !of_answers || (q < capture.token_losses.size() && capture.token_losses[q] != 0);
+  const bool has_loss = q < capture.token_losses.size() && is_asked;
   const QString loss = has_loss ? tr("loss %1 nats").arg(short_number(static_cast<double>(capture.token_losses[q]))) : QString();
   const auto joined = [](const QString& a, const QString& b) { return a.isEmpty() || b.isEmpty() ? a + b : a + QStringLiteral(" · ") + b; };
   setRow(next_, of_answers ? next : joined(next, loss));
