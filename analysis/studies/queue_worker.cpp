@@ -189,6 +189,17 @@ struct QueueWorker::Impl {
     return next;
   }
 
+  /// Of a study that cannot go on: its status says why, as far as that can be written.
+  void let_go(const fs::path& study, int64_t entry, const std::string& why) {
+    say(study.string() + ": " + why);
+    remove_entry(entry);
+    try {
+      edit_study_state(study, [&](StudyState& state) { state.left_queue = "left the queue of " + queue.device() + ", " + why; });
+    } catch (const std::exception& error) {
+      say(error.what());
+    }
+  }
+
   /// Takes a study out that is complete or blocked also when it is read under the lock: one that is extended meanwhile stays.
   void end_study(const QueueEntry& entry) {
     std::string why;
@@ -228,8 +239,7 @@ struct QueueWorker::Impl {
     if (!mine && !why.empty()) end_study(entry);
     return {};
   } catch (const std::exception& error) {
-    say(entry.directory.string() + ": " + error.what());
-    remove_entry(entry.id);
+    let_go(entry.directory, entry.id, error.what());
     return {};
   }
 
@@ -470,7 +480,14 @@ struct QueueWorker::Impl {
       if (state.jobs == kJobsAsPays && (by_pace || !on_cpu())) watch_paces();
       int64_t bytes = 0;
       if (!candidate || !fits(*candidate, state.jobs, bytes) || !has_room(*candidate)) return;
-      if (!start_if_wanted(*candidate, state.jobs, bytes)) return;
+      try {
+        if (!start_if_wanted(*candidate, state.jobs, bytes)) return;
+      } catch (const Error& error) {  // a file of it cannot be written; the other entries go on
+        if (candidate->study.empty())
+          give_up(*candidate, error.what());
+        else
+          let_go(candidate->study, candidate->entry, error.what());
+      }
     }
   }
 

@@ -30,6 +30,7 @@ Json to_json(const StudyState& state, const std::string& name) {
   Json object{{"format_version", 1}, {"name", name}, {"gave_up", state.gave_up}, {"stopped", state.stopped}};
   if (state.budget_hours) object["budget_hours"] = *state.budget_hours;
   if (state.most_runs) object["most_runs"] = *state.most_runs;
+  if (!state.left_queue.empty()) object["left_queue"] = state.left_queue;
   if (!state.devices.empty()) object["devices"] = state.devices;
   if (!state.more_seeds.empty()) object["more_seeds"] = state.more_seeds;
   if (!state.more_values.empty()) object["more_values"] = state.more_values;
@@ -49,6 +50,7 @@ StudyState state_from(const Json& object, const fs::path& directory) try {
   if (object.contains("most_runs")) state.most_runs = object.at("most_runs").get<int64_t>();
   if (object.contains("stopped")) state.stopped = object.at("stopped").get<bool>();
   if (object.contains("devices")) state.devices = object.at("devices").get<std::vector<std::string>>();
+  if (object.contains("left_queue")) state.left_queue = object.at("left_queue").get<std::string>();
   if (object.contains("more_seeds")) state.more_seeds = object.at("more_seeds").get<std::map<std::string, std::vector<int64_t>>>();
   if (object.contains("more_values")) state.more_values = object.at("more_values").get<std::vector<double>>();
   if (object.contains("gave_up")) state.gave_up = object.at("gave_up").get<std::map<std::string, std::string>>();
@@ -224,11 +226,16 @@ void create_study_folder(const fs::path& directory, const Study& study) {
   if (holds_study(directory) && stored_name(directory) != study.name)
     throw UsageError(directory.string() + " holds the study " + stored_name(directory) + "; expected another folder for " + study.name);
   make_folders_above(directory);
-  for (const char* folder : {"", "runs", "configs", "logs"}) make_run_folder(folder[0] ? directory / folder : directory);
+  make_run_folder(directory);
+  make_study_folders(directory);
   const FileLock lock(directory / "lock");
   remove_abandoned_files(directory);
   if (!fs::exists(directory / kStateFile, none)) write_state(directory, {}, study.name);
   replace_text(directory / kStudyFile, study.file.dump(2) + "\n");
+}
+
+void make_study_folders(const fs::path& directory) {
+  for (const char* folder : {"runs", "configs", "logs"}) make_run_folder(directory / folder);
 }
 
 fs::path runs_below(const fs::path& folder) { return holds_study(folder) ? folder / "runs" : folder; }

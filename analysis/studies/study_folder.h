@@ -15,6 +15,7 @@ struct StudyState {
   bool stopped = false;                        ///< by saccade study stop, until it is resumed
   std::vector<std::string> devices;            ///< of this machine that its runs are spread over; empty: the one its configs name
   std::map<std::string, std::string> gave_up;  ///< runs that failed or were stopped by hand, and why: not tried again until resumed
+  std::string left_queue;                      ///< why a queue of this machine let it go, where it could not go on; until resumed
   std::map<std::string, std::vector<int64_t>> more_seeds;  ///< of cells, by name, besides the study's
   std::vector<double> more_values;                         ///< of the search, besides the study's
 };
@@ -22,6 +23,8 @@ struct StudyState {
 /// Makes STUDY with study.json, state.json and runs/, or takes the one that stands there: its study file is then replaced by `study`'s, so
 /// that a grid that was extended adds runs. Throws UsageError when the folder holds something else, or a study by another name.
 void create_study_folder(const std::filesystem::path& directory, const Study& study);
+/// Makes what is missing of STUDY/runs, configs and logs: of a study that was copied without them.
+void make_study_folders(const std::filesystem::path& directory);
 bool holds_study(const std::filesystem::path& directory);
 /// Where the runs of a folder stand that somebody names: STUDY/runs of a study, else the folder itself.
 std::filesystem::path runs_below(const std::filesystem::path& folder);

@@ -155,8 +155,10 @@ std::vector<std::string> devices_of(const Options& options, const fs::path& dire
 int set_going(const fs::path& directory, const Options& options, const Json& told = Json::object()) {
   const int64_t begun = static_cast<int64_t>(run_summaries(directory).size());
   const std::vector<std::string> devices = devices_of(options, directory);
+  make_study_folders(directory);
   edit_study_state(directory, [&](StudyState& state) {
     state.gave_up.clear();
+    state.left_queue.clear();
     state.stopped = false;
     state.budget_hours = options.budget;
     state.most_runs = options.limit ? std::optional(begun + *options.limit) : std::nullopt;

@@ -46,7 +46,8 @@ std::string what_keeps(const StudyView& view) try {
     words += (words.empty() ? "" : "; ") + ("the queue of " + queue.device()) + (state.paused ? " is paused" : " is worked off by nobody") +
              ": saccade queue go-on --device " + queue.device();
   }
-  return words.empty() ? "it stands in no queue: saccade study resume " + view.directory.string() : words;
+  const std::string& left = view.state.left_queue;
+  return words.empty() ? (left.empty() ? "it stands in no queue" : left) + ": saccade study resume " + view.directory.string() : words;
 } catch (const Error&) {  // saccade queue list tells what is wrong with a queue
   return {};
 }

@@ -70,7 +70,10 @@ class Waiting {
       if (!worker && !state.paused) start_worker(queue);
       waits_for += (waits_for.empty() ? "" : "; ") + what_of(queue, state, entry - state.entries.begin(), worker);
     }
-    if (!queued && !worked && !view_study(study_).complete()) throw Error(study_.string() + ": left the queue; see saccade study status");
+    if (!queued && !worked)
+      if (const StudyView view = view_study(study_); !view.complete())
+        throw Error(study_.string() + ": " +
+                    (view.state.left_queue.empty() ? "left the queue; see saccade study status" : view.state.left_queue));
     if (worked || paused || at_work) last_worker_ = now();
     if (queued && !at_work && now() - last_sign_ > kSilence) tell(waits_for);
     if (queued && (starts_ > kMostStarts || now() - last_worker_ > kPatience))

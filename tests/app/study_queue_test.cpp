@@ -156,6 +156,38 @@ class StudyQueueTest : public StudyTest {
     QVERIFY(at_rest());
   }
 
+  /// A study that was copied without its folders of configs and logs goes on; one whose log cannot be written leaves the queue to the
+  /// others, and its status says why until it is resumed.
+  void aStudyWithoutItsFolders() {
+    Json file = small_study(Program::config());
+    file.erase("tuning");
+    write_study("bare.json", file);
+    write_study("behind.json", file);
+    const auto start = [&](const QString& name) {
+      return program_.run({"-q", "study", "start", program_.path(name + ".json"), "--out", program_.path(name)}).code;
+    };
+    QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
+    QVERIFY(start("bare") == 0 && start("behind") == 0);
+    fs::remove_all(folder("bare") / "logs");
+    std::ofstream(folder("bare") / "logs") << "no folder";
+    QVERIFY(program_.run({"queue", "go-on"}).code == 0);
+    QVERIFY(at_rest());
+    QCOMPARE(status("behind")["complete"], true);
+    const auto left = QString::fromStdString(status("bare")["waits"].get<std::string>());
+    QVERIFY2(left.startsWith("left the queue of cpu, ") && left.contains("/bare/logs/") && left.contains("Not a directory"),
+             qPrintable(left));
+    const auto refused = program_.run({"study", "resume", program_.path("bare"), "--wait"});
+    QVERIFY2(is_one_error(refused) && refused.err.contains("logs"), qPrintable(refused.err));
+
+    fs::remove(folder("bare") / "logs");
+    fs::remove_all(folder("bare") / "configs");
+    const auto resumed = program_.run({"-q", "study", "resume", program_.path("bare"), "--wait"});
+    QVERIFY2(resumed.code == 0, qPrintable(resumed.err));
+    QCOMPARE(status("bare")["complete"], true);
+    QVERIFY(at_rest());
+    QVERIFY(read_study_state(folder("bare")).left_queue.empty());
+  }
+
   void queueHasAnOrder() {
     program_.write("config.json", QByteArray::fromStdString(Program::config().dump()));
     QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
