@@ -72,7 +72,7 @@ struct Figure {
   std::optional<HeatMap> map{};
   bool identity_line = false;
   std::optional<double> vertical_line{};
-  std::string vertical_label{};
+  std::string vertical_label{};  ///< empty: the axis's title says what the line is, which is dashed and in no curve's colour then
   std::vector<std::string>
       notes{};  ///< sentences that stand below it in files, and in captions: where curves were read, how runs were tuned
   std::vector<std::string> provenance{};  ///< run ids, config hashes, code version: goes into the file's metadata

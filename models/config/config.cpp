@@ -393,7 +393,7 @@ const Schema<TrainingConfig> training_schema{
           "Tokens of every domain to evaluate on, rounded up to whole sequences; the same ones in every run."),
     repetition(field("final_evaluation_tokens", &TrainingConfig::final_evaluation_tokens, {-1, kMany},
                      "Validation tokens of every domain to evaluate on when the run, or a cooldown branch, has ended; 0: none but "
-                     "evaluation_tokens; -1: 262144, or as many as those on the way leave of 3 % of the steps' work.")),
+                     "evaluation_tokens; -1: 262144, or as many as those on the way leave of 2.5 % of the steps' work.")),
     repetition(field("probe_every", &TrainingConfig::probe_every, {1, kMany}, "Steps between statistics of attention and selection.")),
     repetition(
         field("capture_every", &TrainingConfig::capture_every, {0, kMany}, "Steps between captures for the inspector, 0: at checkpoints.")),
@@ -474,7 +474,7 @@ int64_t micro_batches(const TrainingConfig& training, int64_t step) {
 int64_t evaluation_sequences(const TrainingConfig& training, int64_t length) { return (training.evaluation_tokens + length - 1) / length; }
 
 int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps) {
-  constexpr double kEnough = 262144, kShare = 0.03;
+  constexpr double kEnough = 262144, kShare = 0.025;
   constexpr double kForwardPasses = 3;  // of a step
   const TrainingConfig& training = config.training;
   const int64_t length = config.data.sequence_length;

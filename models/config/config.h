@@ -104,7 +104,7 @@ int64_t evaluation_sequences(const TrainingConfig& training, int64_t length);
 
 /// Sequences of every domain to evaluate on when a run, or a cooldown branch, has ended: final_evaluation_tokens, rounded up to whole
 /// sequences. Where that is −1, 262 144 tokens, on which the standard error of a difference of two runs of one study was below 0.005 nats
-/// in docs/figure-3-10m.md unless they lay far apart; or what the evaluations while training leave of 3 % of the work of `steps` steps, a
+/// in docs/figure-3-10m.md unless they lay far apart; or what the evaluations while training leave of 2.5 % of the work of `steps` steps, a
 /// pass forward being a third of a step; 0 where that is no more than evaluation_tokens. `steps`: the run's own, of a branch those behind
 /// its beginning.
 int64_t final_evaluation_sequences(const RunConfig& config, int64_t steps);

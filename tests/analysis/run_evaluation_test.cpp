@@ -118,7 +118,7 @@ class RunEvaluationTest : public QObject {
     QVERIFY(!fs::exists(run_ / "evaluations"));  // 12 steps do not pay for more than was evaluated
   }
 
-  /// By default on what the evaluations on the way leave of 3 % of a run's own steps: here of 40 of 256 tokens, of a branch of 20.
+  /// By default on what the evaluations on the way leave of 2.5 % of a run's own steps: here of 40 of 256 tokens, of a branch of 20.
   void the_end_of_a_run_and_of_its_branches_is_evaluated_on_more_text() {
     const fs::path run = folder_.filePath("paid").toStdString();
     RunConfig config = tiny_config();

@@ -239,6 +239,18 @@ class FigureExportTest : public QObject {
     QVERIFY(colours(picture, {0.3, 0, 0.4, 0.4}).contains(accent));
   }
 
+  /// A line without a name would pass for a curve, Avey's for instance, whose colour a named one has.
+  void a_line_without_a_name_has_no_colour() {
+    Figure figure = curves();
+    figure.vertical_line = 10000;
+    const QRgb accent = FigureColours::of(false).accent.rgb();
+    const auto has_accent = [&] { return colours(figure_picture(figure, FigureStyle::forExport(), 150), {0, 0, 1, 1}).contains(accent); };
+    for (Curve& curve : figure.curves) curve.colour = {0, 0, 0};
+    QVERIFY(!has_accent());
+    figure.vertical_label = "trained length 10000";
+    QVERIFY(has_accent());
+  }
+
   /// As that of a fit: the others do not stand one below the other because of it.
   void one_long_name_does_not_widen_the_columns_of_a_legend() {
     Figure figure;

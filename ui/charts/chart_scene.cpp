@@ -318,7 +318,12 @@ void ChartScene::paintLines(QPainter& painter) const {
   const double t = plane_.x.fraction(*figure().vertical_line);
   if (!(t >= 0 && t <= 1)) return;
   const double x = a.left() + t * a.width();
-  painter.setPen(QPen(colours_.accent, 1.0 * unit_));
+  QPen pen(colours_.accent, 1.0 * unit_);
+  if (figure().vertical_label.empty()) {
+    pen.setColor(colours_.quiet_text);
+    pen.setDashPattern({4, 3});
+  }
+  painter.setPen(pen);
   painter.drawLine(QPointF(x, a.top()), QPointF(x, a.bottom()));
 }
 
