@@ -32,7 +32,7 @@ void paintSwatch(QPainter* painter, const QRect& rect, const QModelIndex& run, c
     paint_marker(*painter, marker, {rect.left() + 0.5 * rect.width(), y}, 4, pen.color(), palette.color(QPalette::Base));
 }
 
-void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+void TitleDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
   QStyleOptionViewItem shown = option;
   initStyleOption(&shown, index);
   const QStyle* style = option.widget ? option.widget->style() : QApplication::style();
@@ -40,6 +40,10 @@ void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option
   const int margin = style->pixelMetric(QStyle::PM_FocusFrameHMargin, &shown, option.widget) + 1;
   shown.text = fittingTitle(shown.text, shown.fontMetrics, words.width() - 2 * margin);
   style->drawControl(QStyle::CE_ItemViewItem, &shown, painter, option.widget);
+}
+
+void SwatchDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  TitleDelegate::paint(painter, option, index);
   painter->save();
   if (option.state & QStyle::State_Selected) {  // on the ground that it is meant for, whatever the selection's colour
     painter->setRenderHint(QPainter::Antialiasing);

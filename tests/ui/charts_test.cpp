@@ -613,6 +613,10 @@ class ChartsTest : public QObject {
     const char* const window = "Transformer++ window 64, learning rate 0.001";  // what it differs in stands in the name, too
     QCOMPARE(fitted(window, "Transformer++ window 64, lr 0.001"), QString("Transformer++ window 64, lr 0.001"));
     QCOMPARE(fitted(window, "… window 64, lr 0.001"), QString("… window 64, lr 0.001"));
+    const char* const task = "RWKV-7, learning rate 0.027, task s-niah-1-bytes";  // a value that is a word gives way to the name
+    QCOMPARE(fitted(task, "RWKV-7, lr 0.027, t… s-niah-1-bytes"), QString("RWKV-7, lr 0.027, t… s-niah-1-bytes"));
+    QCOMPARE(fitted(task, "RWKV-7, lr 0.027, t… s-nia…"), QString("RWKV-7, lr 0.027, t… s-nia…"));
+    QVERIFY(fitted(task, "RWKV-7, lr 0.027").startsWith("…"));
   }
 
   /// Beside a title what matters most stays longest, and no word is cut in two.

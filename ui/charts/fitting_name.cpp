@@ -1,6 +1,7 @@
 #include "ui/charts/fitting_name.h"
 
 #include <QStringList>
+#include <algorithm>
 #include <utility>
 
 #include "analysis/figures/palette.h"
@@ -16,11 +17,13 @@ qsizetype length_of_name(const QString& title) {
 }
 
 /// "lr 0.003, exp… 4" of "learning rate 0.003, expansion 4": what stands before the last word of every part has at most so many letters,
-/// but for the learning rate, which has a short name, and a part of one word so many.
-QString with_letters(const QString& text, qsizetype before_value, qsizetype alone) {
+/// but for the learning rate, which has a short name, and a part of one word so many; of values that are words `of_value`.
+QString with_letters(const QString& text, qsizetype before_value, qsizetype alone, qsizetype of_value) {
   QStringList parts = text.split(QStringLiteral(", "));
   for (QString& part : parts) {
     const qsizetype value = part.lastIndexOf(QLatin1Char(' '));
+    if (value >= 0 && part.size() - value - 1 > of_value + 1 && part.at(value + 1).isLetter())
+      part = part.left(value + 1 + of_value) + QChar(0x2026);
     const qsizetype kept = value < 0 ? alone : before_value, words = value < 0 ? part.size() : value;
     if (words <= kept + 1) continue;
     const QString setting = part.left(words);
@@ -37,25 +40,32 @@ QString fitting_parts(const QString& text, const QString& before, const QFontMet
   constexpr qsizetype kLeast = 3;  // of a part of one word
   const qsizetype longest = text.size();
   for (qsizetype letters = longest; letters > 0; --letters)
-    if (const QString shown = before + with_letters(text, letters, longest); metrics.horizontalAdvance(shown) <= room) return shown;
+    if (const QString shown = before + with_letters(text, letters, longest, longest); metrics.horizontalAdvance(shown) <= room)
+      return shown;
   for (qsizetype letters = longest; letters >= kLeast; --letters)
-    if (const QString shown = before + with_letters(text, 1, letters); metrics.horizontalAdvance(shown) <= room) return shown;
+    if (const QString shown = before + with_letters(text, 1, letters, letters); metrics.horizontalAdvance(shown) <= room) return shown;
   return metrics.elidedText(before + text, Qt::ElideMiddle, room);
 }
 
 /// The name and what stands behind it, each as far as it fits: settings lose letters down to five, then the name down to eight, then
-/// settings down to one, then the name down to seven. Empty where that is still too long.
+/// settings down to one, then the name down to seven, then words that are values down to four. Empty where that is still too long.
 QString fitting_both(const QString& name, const QString& separator, const QString& settings, const QFontMetricsF& metrics, double room) {
-  for (const auto& [least_of_settings, least_of_name] : {std::pair<qsizetype, qsizetype>{5, 8}, {1, 7}}) {
-    for (qsizetype letters = settings.size(); letters >= least_of_settings; --letters)
-      if (const QString shown = name + separator + with_letters(settings, letters, settings.size());
-          metrics.horizontalAdvance(shown) <= room)
-        return shown;
-    const QString shown = separator + with_letters(settings, least_of_settings, settings.size());
+  const qsizetype whole = settings.size();
+  const auto with_name = [&](qsizetype letters, qsizetype of_value, qsizetype least_of_name) -> QString {
+    const QString shown = separator + with_letters(settings, letters, whole, of_value);
     const double rest = room - metrics.horizontalAdvance(shown);
-    if (rest >= metrics.horizontalAdvance(name.left(least_of_name - 1) + QChar(0x2026)))
-      return metrics.elidedText(name, Qt::ElideMiddle, rest) + shown;
+    const bool fits =
+        rest >= std::min(metrics.horizontalAdvance(name), metrics.horizontalAdvance(name.left(least_of_name - 1) + QChar(0x2026)));
+    return fits ? metrics.elidedText(name, Qt::ElideMiddle, rest) + shown : QString();
+  };
+  for (const auto& [least_of_settings, least_of_name] : {std::pair<qsizetype, qsizetype>{5, 8}, {1, 7}}) {
+    for (qsizetype letters = whole; letters >= least_of_settings; --letters)
+      if (const QString shown = name + separator + with_letters(settings, letters, whole, whole); metrics.horizontalAdvance(shown) <= room)
+        return shown;
+    if (const QString shown = with_name(least_of_settings, whole, least_of_name); !shown.isEmpty()) return shown;
   }
+  for (qsizetype letters = whole; letters >= 4; --letters)
+    if (const QString shown = with_name(1, letters, 7); !shown.isEmpty()) return shown;
   return {};
 }
 

@@ -43,6 +43,7 @@ RunsView::RunsView(Session& session, RunTree& tree, QWidget* parent) : QTreeView
   make_roomy(this);
   setModel(&tree);
   setItemDelegateForColumn(RunsTable::name, new NameDelegate(this));
+  setItemDelegateForColumn(RunsTable::architecture, new TitleDelegate(this));
   setUniformRowHeights(true);
   setSelectionMode(QAbstractItemView::ExtendedSelection);
   setFrameShape(QFrame::NoFrame);
