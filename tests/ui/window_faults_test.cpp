@@ -1,12 +1,14 @@
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <QApplication>
 #include <QDir>
+#include <QProcess>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 #include <QtTest>
-#include <csignal>
+#include <cstdio>
 #include <fstream>
+#include <string_view>
 
 #include "analysis/runs/run_info.h"
 #include "analysis/runs/run_lock.h"
@@ -18,6 +20,17 @@
 namespace saccade::test {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kTrains = "--train";  // this program as a trainer: --train RUN STEPS
+
+int train_and_wait(const fs::path& run, int steps) {
+  RunWriter writer = RunWriter::create(run, fixture_info({}));
+  writer.set_state(RunState::running, 0);
+  for (int64_t step = 1; step <= steps; ++step) writer.add(fixture_step({}, step));
+  std::puts("ready");
+  std::fflush(stdout);
+  return ::pause();
+}
 
 /// What may happen to runs while the window shows them: their trainer dies, their folder is deleted, moved away, put in another's place,
 /// truncated or damaged, or the clock goes back. All pages are open, stay up, and the list says what there is.
@@ -35,12 +48,12 @@ class WindowFaultsTest : public QObject {
   }
 
   void its_trainer_dies() {
-    const pid_t trainer = train("live", 25);
+    const auto trainer = train("live", 25);
     open();
     show("live");
     QTRY_COMPARE_WITH_TIMEOUT(state("live"), static_cast<int>(RunState::running), kLong);
-    QCOMPARE(::kill(trainer, SIGKILL), 0);
-    ::waitpid(trainer, nullptr, 0);
+    trainer->kill();
+    QVERIFY(trainer->waitForFinished(kLong));
     QTRY_COMPARE_WITH_TIMEOUT(state("live"), static_cast<int>(RunState::crashed), kLong);
     paint();
     QCOMPARE(steps("live"), size_t{25});
@@ -72,14 +85,14 @@ class WindowFaultsTest : public QObject {
     QVERIFY(session_->runs()->run(name("good")));
   }
   void its_folder_is_deleted_while_it_trains() {
-    const pid_t trainer = train("live", 10);
+    const auto trainer = train("live", 10);
     open();
     show("live");
     fs::remove_all(path("live"));
     QTRY_COMPARE_WITH_TIMEOUT(session_->runs()->rowCount(), 1, kLong);
     paint();
-    ::kill(trainer, SIGKILL);
-    ::waitpid(trainer, nullptr, 0);
+    trainer->kill();
+    QVERIFY(trainer->waitForFinished(kLong));
   }
 
   void all_folders_are_unmounted_and_come_back() {
@@ -191,23 +204,14 @@ class WindowFaultsTest : public QObject {
   QString name(const QString& run) const { return folder_->filePath("runs/" + run); }
   static QString damaged(int i) { return QString("damaged-%1").arg(i); }
 
-  /// A process that records so many steps and then waits.
-  pid_t train(const QString& run, int steps) {
-    int ready[2];
-    if (::pipe(ready) != 0) return -1;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      RunWriter writer = RunWriter::create(path(run), fixture_info({}));
-      writer.set_state(RunState::running, 0);
-      for (int64_t step = 1; step <= steps; ++step) writer.add(fixture_step({}, step));
-      [[maybe_unused]] const auto told = ::write(ready[1], "x", 1);
-      ::pause();
-      ::_exit(0);
-    }
-    char byte = 0;
-    [[maybe_unused]] const auto heard = ::read(ready[0], &byte, 1);
-    ::close(ready[0]), ::close(ready[1]);
-    return child;
+  /// A process that records so many steps and then waits. A program of its own: a fork of this one, which has threads, may find a lock
+  /// taken for ever.
+  std::unique_ptr<QProcess> train(const QString& run, int steps) {
+    auto trainer = std::make_unique<QProcess>();
+    trainer->setProcessChannelMode(QProcess::ForwardedErrorChannel);
+    trainer->start(QCoreApplication::applicationFilePath(), {kTrains, name(run), QString::number(steps)});
+    if (!trainer->waitForReadyRead(kLong)) qWarning("the trainer of %s has not come so far", qPrintable(run));
+    return trainer;
   }
 
   void open() {
@@ -265,5 +269,12 @@ class WindowFaultsTest : public QObject {
 
 }  // namespace saccade::test
 
-QTEST_MAIN(saccade::test::WindowFaultsTest)
+int main(int argc, char** argv) {
+  using namespace saccade::test;
+  if (argc == 4 && std::string_view(argv[1]) == kTrains) return train_and_wait(argv[2], std::stoi(argv[3]));
+  QApplication app(argc, argv);
+  WindowFaultsTest test;
+  QTEST_SET_MAIN_SOURCE_PATH
+  return QTest::qExec(&test, argc, argv);
+}
 #include "window_faults_test.moc"
