@@ -92,6 +92,7 @@ Json status_json(const StudyView& view, const std::map<std::string, std::string>
           {"complete", view.complete()},
           {"blocked", view.blocked()},
           {"waits", what_keeps(view)},
+          {"left_queue", view.state.left_queue},
           {"later", view.later},
           {"hours", view.seconds / 3600},
           {"share", progress.share},
@@ -108,7 +109,9 @@ std::string status_text(const StudyView& view, const std::map<std::string, std::
   const double left = progress_of(view).seconds_left;
   text += std::isnan(left) ? "\n" : ", about " + human_seconds(left) + " left (one run after the other)\n";
   if (const std::string why = view.blocked(); !why.empty()) text += "nothing more is started: " + why + "\n";
-  if (const std::string why = what_keeps(view); !why.empty()) text += "nothing begins: " + why + "\n";
+  const std::string keeps = what_keeps(view);
+  if (!keeps.empty()) text += "nothing begins: " + keeps + "\n";
+  if (!view.complete() && keeps.find(view.state.left_queue) == std::string::npos) text += view.state.left_queue + "\n";
   std::vector<std::vector<std::string>> rows;
   for (const WantedRun& wanted : view.wanted)
     if (most_rows <= 0 || static_cast<int64_t>(rows.size()) < most_rows) rows.push_back(status_row(view, wanted, jobs));

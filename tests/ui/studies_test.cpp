@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "analysis/runs/run.h"
+#include "analysis/studies/study_folder.h"
 #include "tests/app/program.h"
 #include "tests/ui/longest_event.h"
 #include "ui/page.h"
@@ -33,6 +34,7 @@
 #include "ui/studies/job_script.h"
 #include "ui/studies/lines_table.h"
 #include "ui/studies/studies_page.h"
+#include "ui/studies/studies_state.h"
 
 namespace saccade::test {
 
@@ -124,6 +126,16 @@ class StudiesTest : public QObject {
   }
 
   void cleanup() { QVERIFY(at_rest()); }
+
+  void says_why_a_study_left_the_queue() {
+    program_.write("left.json", QByteArray::fromStdString(small_study().dump()));
+    const std::filesystem::path folder = program_.path("elsewhere/left").toStdString();
+    create_study_folder(folder, load_study(program_.path("left.json").toStdString()));
+    const auto problem = [&] { return read_studies({program_.path("elsewhere")}).studies.at(0).problem; };
+    QCOMPARE(problem(), QString());
+    edit_study_state(folder, [](StudyState& state) { state.left_queue = "left the queue of cpu, logs: Not a directory"; });
+    QCOMPARE(problem(), QString("left the queue of cpu, logs: Not a directory"));
+  }
 
   void an_empty_folder_says_what_to_do() {
     Shown shown(program_.path("runs"));

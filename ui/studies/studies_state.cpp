@@ -87,7 +87,9 @@ StudyLine read_study(const fs::path& directory, const Waiting* waiting) {
       line.progress.seconds_left = std::nan("");  // it would be a guess of when someone goes on
     line.seconds = view.seconds, line.budget_hours = view.state.budget_hours;
     line.problem = QString::fromStdString(view.blocked());
-    for (const std::string& problem : view.problems) line.problem += (line.problem.isEmpty() ? "" : "\n") + QString::fromStdString(problem);
+    std::vector<std::string> problems = view.problems;
+    if (!view.complete() && !view.state.left_queue.empty()) problems.insert(problems.begin(), view.state.left_queue);
+    for (const std::string& problem : problems) line.problem += (line.problem.isEmpty() ? "" : "\n") + QString::fromStdString(problem);
     for (const WantedRun& wanted : view.wanted) line.runs.push_back(line_of(wanted, view.cells[wanted.run.cell].name, directory));
     if (view.study.tuning)
       line.tuned =
