@@ -16,14 +16,18 @@ qsizetype length_of_name(const QString& title) {
   return hue < title.size() && title.at(hue) == QLatin1Char(' ') ? hue : title.indexOf(QStringLiteral(", "));
 }
 
+bool has_word_for_value(const QString& part) {
+  const qsizetype value = part.lastIndexOf(QLatin1Char(' ')) + 1;
+  return value > 0 && value < part.size() && part.at(value).isLetter();
+}
+
 /// "lr 0.003, exp… 4" of "learning rate 0.003, expansion 4": what stands before the last word of every part has at most so many letters,
 /// but for the learning rate, which has a short name, and a part of one word so many; of values that are words `of_value`.
 QString with_letters(const QString& text, qsizetype before_value, qsizetype alone, qsizetype of_value) {
   QStringList parts = text.split(QStringLiteral(", "));
   for (QString& part : parts) {
     const qsizetype value = part.lastIndexOf(QLatin1Char(' '));
-    if (value >= 0 && part.size() - value - 1 > of_value + 1 && part.at(value + 1).isLetter())
-      part = part.left(value + 1 + of_value) + QChar(0x2026);
+    if (part.size() - value - 1 > of_value + 1 && has_word_for_value(part)) part = part.left(value + 1 + of_value) + QChar(0x2026);
     const qsizetype kept = value < 0 ? alone : before_value, words = value < 0 ? part.size() : value;
     if (words <= kept + 1) continue;
     const QString setting = part.left(words);
@@ -35,7 +39,8 @@ QString with_letters(const QString& text, qsizetype before_value, qsizetype alon
   return parts.join(QStringLiteral(", "));
 }
 
-/// All parts of the text, of each what fits; a word alone says as much as a value, and is cut last. In the least room the middle goes.
+/// All parts of the text, of each what fits; a word alone says as much as a value, and is cut last. In less room, where
+/// a name stood `before` them, parts go whose value is a word, then the first ones; in the least the middle.
 QString fitting_parts(const QString& text, const QString& before, const QFontMetricsF& metrics, double room) {
   constexpr qsizetype kLeast = 3;  // of a part of one word
   const qsizetype longest = text.size();
@@ -44,7 +49,14 @@ QString fitting_parts(const QString& text, const QString& before, const QFontMet
       return shown;
   for (qsizetype letters = longest; letters >= kLeast; --letters)
     if (const QString shown = before + with_letters(text, 1, letters, letters); metrics.horizontalAdvance(shown) <= room) return shown;
-  return metrics.elidedText(before + text, Qt::ElideMiddle, room);
+  const QString least = with_letters(text, 1, kLeast, kLeast);
+  QStringList parts = before.isEmpty() ? QStringList() : least.split(QStringLiteral(", "));
+  while (parts.size() > 1) {
+    const auto word = std::find_if(parts.rbegin(), parts.rend(), [](const QString& part) { return has_word_for_value(part); });
+    parts.removeAt(word == parts.rend() ? 0 : parts.rend() - word - 1);
+    if (const QString shown = before + parts.join(QStringLiteral(", ")); metrics.horizontalAdvance(shown) <= room) return shown;
+  }
+  return metrics.elidedText(before + least, Qt::ElideMiddle, room);
 }
 
 /// The name and what stands behind it, each as far as it fits: settings lose letters down to five, then the name down to eight, then
