@@ -156,36 +156,50 @@ class StudyQueueTest : public StudyTest {
     QVERIFY(at_rest());
   }
 
-  /// A study that was copied without its folders of configs and logs goes on; one whose log cannot be written leaves the queue to the
+  void aStudyWithoutItsFolders_data() {
+    QTest::addColumn<QString>("broken");
+    QTest::addColumn<QString>("missing");
+    QTest::newRow("no log") << "logs"
+                            << "configs";  // seen before a run of it is chosen
+    QTest::newRow("no config") << "configs"
+                               << "logs";  // when the run is to start
+  }
+
+  /// A study that was copied without its folders of configs and logs goes on; one in which they cannot be written leaves the queue to the
   /// others, and its status says why until it is resumed.
   void aStudyWithoutItsFolders() {
+    QFETCH(QString, broken);
+    QFETCH(QString, missing);
     Json file = small_study(Program::config());
     file.erase("tuning");
-    write_study("bare.json", file);
-    write_study("behind.json", file);
+    const QString bare = "bare-" + broken, behind = "behind-" + broken;
+    write_study(bare + ".json", file);
+    write_study(behind + ".json", file);
     const auto start = [&](const QString& name) {
       return program_.run({"-q", "study", "start", program_.path(name + ".json"), "--out", program_.path(name)}).code;
     };
     QVERIFY(program_.run({"queue", "pause", "--device", "cpu"}).code == 0);
-    QVERIFY(start("bare") == 0 && start("behind") == 0);
-    fs::remove_all(folder("bare") / "logs");
-    std::ofstream(folder("bare") / "logs") << "no folder";
+    QVERIFY(start(bare) == 0 && start(behind) == 0);
+    const fs::path no_folder = folder(bare) / broken.toStdString();
+    fs::remove_all(no_folder);
+    std::ofstream(no_folder) << "no folder";
     QVERIFY(program_.run({"queue", "go-on"}).code == 0);
     QVERIFY(at_rest());
-    QCOMPARE(status("behind")["complete"], true);
-    const auto left = QString::fromStdString(status("bare")["waits"].get<std::string>());
-    QVERIFY2(left.startsWith("left the queue of cpu, ") && left.contains("/bare/logs/") && left.contains("Not a directory"),
-             qPrintable(left));
-    const auto refused = program_.run({"study", "resume", program_.path("bare"), "--wait"});
-    QVERIFY2(is_one_error(refused) && refused.err.contains("logs"), qPrintable(refused.err));
+    QCOMPARE(status(behind)["complete"], true);
+    const auto left = QString::fromStdString(status(bare)["waits"].get<std::string>());
+    QVERIFY2(
+        left.startsWith("left the queue of cpu, ") && left.contains("/" + bare + "/" + broken + "/") && left.contains("Not a directory"),
+        qPrintable(left));
+    const auto refused = program_.run({"study", "resume", program_.path(bare), "--wait"});
+    QVERIFY2(is_one_error(refused) && refused.err.contains(broken), qPrintable(refused.err));
 
-    fs::remove(folder("bare") / "logs");
-    fs::remove_all(folder("bare") / "configs");
-    const auto resumed = program_.run({"-q", "study", "resume", program_.path("bare"), "--wait"});
+    fs::remove(no_folder);
+    fs::remove_all(folder(bare) / missing.toStdString());
+    const auto resumed = program_.run({"-q", "study", "resume", program_.path(bare), "--wait"});
     QVERIFY2(resumed.code == 0, qPrintable(resumed.err));
-    QCOMPARE(status("bare")["complete"], true);
+    QCOMPARE(status(bare)["complete"], true);
     QVERIFY(at_rest());
-    QVERIFY(read_study_state(folder("bare")).left_queue.empty());
+    QVERIFY(read_study_state(folder(bare)).left_queue.empty());
   }
 
   void queueHasAnOrder() {
