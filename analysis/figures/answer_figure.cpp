@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/comparison/look_ahead.h"
 #include "analysis/comparison/statistics.h"
 #include "analysis/figures/recipe.h"
 #include "analysis/figures/score_records.h"
@@ -50,8 +51,12 @@ Figure answer_figure(const DrawnSet& drawn, const std::string& against) {
       for (const auto& [at, share] : shares_of(*run, against)) points[at].add(share, 0, 0);
       if (const double most = trained_up_to(*run, against); std::isfinite(most)) trained.insert(most);
     }
-    if (!points.empty()) figure.curves.push_back(curve_of(group, points));  // of one seed without bands
+    if (points.empty()) continue;
+    figure.curves.push_back(curve_of(group, points));              // of one seed without bars
+    if (!looks_ahead(group.seeds.front()->info().config).empty())  // answers stand in the text that is read in one pass
+      figure.notes.push_back(group.label + " looks ahead, so what it reads for an answer may depend on the answer itself.");
   }
+  put_bars_beside(figure.curves);
   if (trained.size() == 1) {  // its name stands at the axis, for above, where shares are near 1, it would lie on them
     figure.vertical_line = *trained.begin();
     figure.x.title += ", trained up to " + std::to_string(std::llround(*trained.begin()));

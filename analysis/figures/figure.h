@@ -31,7 +31,10 @@ struct Curve {
   bool in_legend = true;
   bool sparse = false;         ///< markers are hollow and stand at a few places only: they tell curves apart, not points
   Column low = {}, high = {};  ///< a band around y, as long as it; empty: none
-  std::string note = {};       ///< what is to be known of it beside its name: "mid-schedule, one rate only"; in CSV and JSON
+  /// Bars at the points in place of a band, where nothing was measured between them: how far right of the points they stand, in points of
+  /// paper, so that those of several curves can be told apart.
+  std::optional<double> bars{};
+  std::string note = {};  ///< what is to be known of it beside its name: "mid-schedule, one rate only"; in CSV and JSON
   bool operator==(const Curve&) const = default;
 };
 struct AxisRecipe {

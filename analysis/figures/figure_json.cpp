@@ -65,6 +65,7 @@ json curve_json(const Curve& curve) {
               {"sparse", curve.sparse}};
   if (!curve.note.empty()) object["note"] = curve.note;
   if (!curve.low.empty()) object["band"] = {numbers(curve.low.values()), numbers(curve.high.values())};
+  if (curve.bars) object["bars"] = *curve.bars;
   return object;
 }
 
@@ -82,6 +83,7 @@ Curve curve_from(const json& object) {
   curve.note = object.value("note", curve.note);
   if (const auto band = object.find("band"); band != object.end())
     curve.low = numbers_from<double>(band->at(0)), curve.high = numbers_from<double>(band->at(1));
+  if (const auto bars = object.find("bars"); bars != object.end()) curve.bars = bars->get<double>();
   return curve;
 }
 

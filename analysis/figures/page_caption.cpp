@@ -102,41 +102,46 @@ std::string text_of(const std::vector<NamedGroup>& groups) {
   return text;
 }
 
-/// What the bands of a chart are; empty where it has none over seeds.
-std::string bands_of(const PanelRecipe& panel) {
-  const auto is_one_of = [&](std::initializer_list<const char*> charts) {
-    return std::any_of(charts.begin(), charts.end(), [&](const char* chart) { return panel.chart == chart; });
-  };
-  if (is_one_of({"score-curve", "score-dots", "answers"})) return "the 95 % interval";
-  if (is_one_of({"setting", "position"})) return "one standard deviation";
-  if (!is_one_of({"loss", "gap", "series", "layers", "length", "length-last"})) return "";
+bool is_one_of(const PanelRecipe& panel, std::initializer_list<const char*> charts) {
+  return std::any_of(charts.begin(), charts.end(), [&](const char* chart) { return panel.chart == chart; });
+}
+
+bool has_bars_alone(const PanelRecipe& panel) { return is_one_of(panel, {"score-curve", "score-dots", "answers"}); }
+
+/// What the bands or bars of a chart are; empty where it has none over seeds.
+std::string spread_of(const PanelRecipe& panel) {
+  if (has_bars_alone(panel)) return "the 95 % interval";
+  if (is_one_of(panel, {"setting", "position"})) return "one standard deviation";
+  if (!is_one_of(panel, {"loss", "gap", "series", "layers", "length", "length-last"})) return "";
   return (panel.spread == Spread::interval ? "the " : "one ") + std::string(to_string(panel.spread));
 }
 
 }  // namespace
 
 std::string seeds_note(const FigureRecipe& recipe) {
-  std::vector<std::pair<std::string, std::string>> bands;  // what they are, and the letters of the panels
-  bool has_losses = false, has_bars = false;
+  std::vector<std::pair<std::string, std::string>> spreads;  // what they are, and the letters of the panels
+  bool has_losses = false, has_bars = false, has_bands = false;
   size_t figures = 0;
   for (const PanelRecipe& panel : recipe.panels) {
-    has_losses |= panel.chart == "table", has_bars |= panel.chart == "setting" || panel.chart == "score-dots";
+    has_losses |= panel.chart == "table";
     if (is_table_chart(panel.chart)) continue;
-    const std::string letter = "(" + std::string(1, static_cast<char>('a' + figures++)) + ")", own = bands_of(panel);
+    const std::string letter = "(" + std::string(1, static_cast<char>('a' + figures++)) + ")", own = spread_of(panel);
     if (own.empty()) continue;
-    const auto known = std::find_if(bands.begin(), bands.end(), [&](const auto& each) { return each.first == own; });
-    if (known == bands.end())
-      bands.emplace_back(own, letter);
+    has_bars |= has_bars_alone(panel) || panel.chart == "setting", has_bands |= !has_bars_alone(panel);
+    const auto known = std::find_if(spreads.begin(), spreads.end(), [&](const auto& each) { return each.first == own; });
+    if (known == spreads.end())
+      spreads.emplace_back(own, letter);
     else
       known->second += ", " + letter;
   }
   std::string text = "Means over seeds";
-  for (size_t i = 0; i < bands.size(); ++i)
-    text += (i > 0      ? ", "
-             : has_bars ? "; bands and bars are "
-                        : "; bands are ") +
-            bands[i].first + (bands.size() > 1 ? " in " + bands[i].second : "");
-  if (has_losses) text += bands.empty() ? ", ± one sample standard deviation" : "; ± in the table is one sample standard deviation";
+  for (size_t i = 0; i < spreads.size(); ++i)
+    text += (i > 0                   ? ", "
+             : has_bars && has_bands ? "; bands and bars are "
+             : has_bars              ? "; bars are "
+                                     : "; bands are ") +
+            spreads[i].first + (spreads.size() > 1 ? " in " + spreads[i].second : "");
+  if (has_losses) text += spreads.empty() ? ", ± one sample standard deviation" : "; ± in the table is one sample standard deviation";
   return text + ".";
 }
 

@@ -144,6 +144,7 @@ Figure score_curve(const DrawnSet& drawn, const std::string& task, const std::st
         }
     if (!points.empty()) figure.curves.push_back(curve_of(group, points));
   }
+  put_bars_beside(figure.curves);
   if (std::any_of(chances.begin(), chances.end(), [](const auto& chance) { return chance.second > 0; })) {
     Curve curve{.label = "chance", .x = {}, .y = {}, .colour = {128, 128, 128}, .dash = Dash::dash, .width = 1};
     for (const auto& [at, chance] : chances) curve.x.push_back(at), curve.y.push_back(chance);

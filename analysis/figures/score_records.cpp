@@ -82,7 +82,17 @@ Curve curve_of(const DrawnRuns& group, const std::map<double, Together>& points)
     const auto [low, high] = scores.interval_95();
     curve.low.push_back(low), curve.high.push_back(high);
   }
+  curve.bars = 0;
   return curve;
+}
+
+void put_bars_beside(std::vector<Curve>& curves) {
+  constexpr double kReach = 12, kApart = 3;  // points: all of them near their markers, two of them not touching
+  const auto count = static_cast<double>(std::count_if(curves.begin(), curves.end(), [](const Curve& c) { return c.bars.has_value(); }));
+  const double apart = std::min(kApart, kReach / count);
+  double place = -apart * (count - 1) / 2;
+  for (Curve& curve : curves)
+    if (curve.bars) curve.bars = place, place += apart;
 }
 
 AxisRecipe share_axis() { return {.title = "share right", .range = std::array<double, 2>{0, 1}}; }

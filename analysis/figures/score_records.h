@@ -33,8 +33,10 @@ struct Together {
   double standard_error() const;  ///< over seeds where there are several, else over items
   std::array<double, 2> interval_95() const;
 };
-/// What a group has along an axis, with its bands: 95 % intervals.
+/// What a group has along an axis, with 95 % intervals as bars.
 Curve curve_of(const DrawnRuns& group, const std::map<double, Together>& points);
+/// Bars of several curves at one place beside each other.
+void put_bars_beside(std::vector<Curve>& curves);
 AxisRecipe share_axis();  ///< "share right", from 0 to 1
 /// Of a group of seeds in one task; without values where it was not scored. Checkpoints answer the same items: the error of their mean is
 /// taken for that of one of them.

@@ -34,10 +34,11 @@ class AnswerFigureTest : public QObject {
     writer.set_state(RunState::finished, 10);
     return Run(directory);
   }
-  static Figure figure_of(const std::string& against, const RunSet& runs) {
+  static FigurePage page_of(const std::string& against, const RunSet& runs) {
     const nlohmann::json recipe{{"title", "t"}, {"panels", {{{"chart", "answers"}, {"against", against}}}}};
-    return make_page(parse_recipe(recipe.dump(), "recipe", "r"), runs).panels.at(0);
+    return make_page(parse_recipe(recipe.dump(), "recipe", "r"), runs);
   }
+  static Figure figure_of(const std::string& against, const RunSet& runs) { return page_of(against, runs).panels.at(0); }
 
  private Q_SLOTS:
   void shares_stand_at_the_numbers_in_the_names_of_domains() {
@@ -53,12 +54,26 @@ class AnswerFigureTest : public QObject {
     // two seeds, 1 and 0.9: Student's t of one degree is 12.706, over √2 of a deviation of 0.0707 it is 0.635; shares end at 0 and 1
     QVERIFY(std::abs(pairs.curves[0].low[0] - (0.95 - 0.6353)) < 1e-4 && pairs.curves[0].high[0] == 1);
     QVERIFY(std::isnan(pairs.curves[1].low[0]));
+    QVERIFY(pairs.curves[0].bars && pairs.curves[1].bars && *pairs.curves[0].bars < *pairs.curves[1].bars);  // beside each other
+    QCOMPARE(*pairs.curves[0].bars + *pairs.curves[1].bars, 0.0);
     const Figure lengths = figure_of("length", {&one});
     QCOMPARE(lengths.curves[0].x, (std::vector<double>{64, 256}));
     QVERIFY(std::abs(lengths.curves[0].y[0] - 0.9) < 1e-12);  // two domains of that length
     QCOMPARE(lengths.vertical_line, std::optional(64.0));
     QCOMPARE(lengths.x.title, std::string("length (tokens), trained up to 64"));
     QVERIFY(!pairs.vertical_line);  // 16 and 4
+  }
+
+  /// Avey's ranker reads the whole split that the answer stands in.
+  void what_looks_ahead_is_named() {
+    const Run ahead = answered("avey", 4, {{"length-64", false, 1.0}}), causal = answered("attention", 4, {{"length-64", false, 1.0}});
+    const auto says = [](const RunSet& runs) {
+      const QString caption = QString::fromStdString(page_of("length", runs).caption);
+      return caption.contains(" Avey looks ahead, so what it reads for an answer may depend on the answer itself.") &&
+             caption.count("looks ahead") == 1;
+    };
+    QVERIFY(says({&ahead, &causal}));
+    QVERIFY(!says({&causal}));
   }
 
   void runs_on_text_have_none() {

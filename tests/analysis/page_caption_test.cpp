@@ -137,6 +137,7 @@ class PageCaptionTest : public QObject {
         std::string(
             "Means over seeds; bands and bars are the 95 % interval in (a), one standard deviation in (b); ± in the table is one sample "
             "standard deviation."));
+    QCOMPARE(note(R"({"chart": "answers", "against": "length"})"), std::string("Means over seeds; bars are the 95 % interval."));
     QCOMPARE(note(R"({"chart": "table"})"), std::string("Means over seeds, ± one sample standard deviation."));
     QCOMPARE(note(R"({"chart": "scores"})"), std::string("Means over seeds."));
   }

@@ -239,6 +239,31 @@ class FigureExportTest : public QObject {
     QVERIFY(colours(picture, {0.3, 0, 0.4, 0.4}).contains(accent));
   }
 
+  /// What was measured at a few places says nothing of what lies between: there, no ink but the line's.
+  void bars_stand_at_their_points_alone() {
+    Figure figure;
+    Curve curve{.label = "a", .x = {1, 2}, .y = {5, 5}, .colour = {0, 0, 0}, .marker = Marker::circle, .low = {2, 2}, .high = {8, 8}};
+    figure.curves = {curve};
+    figure.x.range = std::array<double, 2>{0, 3}, figure.y.range = std::array<double, 2>{0, 10};
+    /// Dark columns of a strip at 7, between the line and the end of the bars, from x = 0.5 to 2.5.
+    const auto inked = [&] {
+      const QImage picture = figure_picture(figure, FigureStyle::forExport(), 150);
+      int count = 0;
+      for (int x = picture.width() / 5; x < picture.width() * 9 / 10; ++x)
+        count += qGray(picture.pixel(x, picture.height() * 3 / 10)) < 235;
+      return std::pair(count, picture.width());
+    };
+    const auto [band, width] = inked();
+    QVERIFY2(band > width / 5, qPrintable(QString::number(band)));
+    figure.curves[0].bars = 0;
+    const int bars = inked().first;
+    QVERIFY2(bars >= 2 && bars < 20, qPrintable(QString::number(bars)));
+    figure.curves[0].low = {5, 5}, figure.curves[0].high = {5, 5};
+    QCOMPARE(inked().first, 0);
+    curve.low = {}, curve.high = {}, curve.bars = 0, figure.curves = {curve};  // without numbers
+    QCOMPARE(inked().first, 0);
+  }
+
   /// A line without a name would pass for a curve, Avey's for instance, whose colour a named one has.
   void a_line_without_a_name_has_no_colour() {
     Figure figure = curves();

@@ -233,7 +233,7 @@ void ChartScene::paint(QPainter& painter, double column, bool exact_map) {
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing);
   const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, style_.dark); };
-  for (const auto& curve : curves()) paint_band(painter, *curve, plane_, colour(curve), column);
+  for (const auto& curve : curves()) paint_band(painter, *curve, plane_, colour(curve), unit_, column);
   for (const auto& curve : curves()) paint_curve(painter, *curve, plane_, colour(curve), unit_, column);
   for (const auto& curve : curves()) paint_markers(painter, *curve, plane_, colour(curve), colours_.ground, unit_);
   painter.restore();

@@ -49,7 +49,7 @@ void draw_curves(QImage& image, const PreparedCurves& curves, const CurveLayer::
   QPainter painter(&image);
   painter.setRenderHint(QPainter::Antialiasing);
   const auto colour = [&](const auto& curve) { return seen_colour(curve->curve().colour, job.dark); };
-  for (const auto& curve : curves) paint_band(painter, *curve, job.plane, colour(curve), 1 / job.ratio);
+  for (const auto& curve : curves) paint_band(painter, *curve, job.plane, colour(curve), job.unit, 1 / job.ratio);
   for (const auto& curve : curves) paint_curve(painter, *curve, job.plane, colour(curve), job.unit, 1 / job.ratio);
   for (const auto& curve : curves) paint_markers(painter, *curve, job.plane, colour(curve), job.ground, job.unit);
 }

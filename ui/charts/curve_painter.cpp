@@ -297,11 +297,31 @@ void paint_columns(QPainter& painter, const Curve& of, size_t begin, size_t end,
   painter.setRenderHint(QPainter::Antialiasing);
 }
 
+/// With ends as wide as a marker where they lie inside the axes.
+void paint_bars(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit) {
+  const Curve& of = curve.curve();
+  const QRectF& a = plane.area;
+  const double half = 2 * unit;
+  QColor pale = colour;
+  pale.setAlphaF(0.7F);
+  painter.setPen(QPen(pale, 0.7 * unit, Qt::SolidLine, Qt::FlatCap));
+  for (size_t i = 0; i < of.x.size(); ++i) {
+    const QPointF low = plane.to(of.x[i], of.low[i]), high = plane.to(of.x[i], of.high[i]);
+    const double x = high.x() + *of.bars * unit, top = high.y(), bottom = std::isfinite(low.y()) ? low.y() : a.bottom();
+    if (!std::isfinite(x) || !std::isfinite(top) || !drawable(curve, i, plane) || bottom - top < 0.5 * unit) continue;
+    if (high.x() < a.left() - 0.5 || high.x() > a.right() + 0.5 || bottom < a.top() || top > a.bottom()) continue;
+    painter.drawLine(QPointF(x, std::max(top, a.top())), QPointF(x, std::min(bottom, a.bottom())));
+    for (const double end : {top, bottom})
+      if (end >= a.top() - 0.5 && end <= a.bottom() + 0.5) painter.drawLine(QPointF(x - half, end), QPointF(x + half, end));
+  }
+}
+
 }  // namespace
 
-void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double column) {
+void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column) {
   const Curve& of = curve.curve();
   if (of.low.empty() || of.low.size() != of.x.size() || of.high.size() != of.x.size() || !curve.sorted()) return;
+  if (of.bars) return paint_bars(painter, curve, plane, colour, unit);
   const auto [inside, end_inside] = curve.range(plane.x.low, plane.x.high);
   const size_t begin = inside > 0 ? inside - 1 : 0, end = std::min(of.x.size(), end_inside + 1);
   QColor pale = colour;

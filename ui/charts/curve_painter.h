@@ -78,8 +78,8 @@ std::vector<QPointF> sparse_places(const PreparedCurve& curve, const Plane& plan
 void paint_curve(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column);
 void paint_markers(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, const QColor& ground,
                    double unit);
-/// The band of a mean, pale. `column`: see paint_curve().
-void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double column);
+/// The band of a mean, pale, or its bars. `unit`, `column`: see paint_curve().
+void paint_band(QPainter& painter, const PreparedCurve& curve, const Plane& plane, const QColor& colour, double unit, double column);
 double marker_radius(const Curve& curve, double unit);
 QPen curve_pen(const Curve& curve, const QColor& colour, double unit);
 
