@@ -17,7 +17,10 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 QString tr(const char* text) { return QCoreApplication::translate("RunSummary", text); }
 
-double last_value(const Series* series) { return series && !series->value.empty() ? series->value.back() : unknown; }
+double last_value(const Series* series) {
+  if (!series || series->value.empty()) return unknown;
+  return std::isfinite(series->value.back()) ? series->value.back() : std::numeric_limits<double>::infinity();
+}
 
 /// 14:05 of "2026-11-25T13:05:00Z", with the day where that is another one.
 QString local_time(const std::string& utc) {
@@ -110,7 +113,10 @@ QString summary_of(const Run& run) {
   return parts.join(QStringLiteral(" · "));
 }
 
-QString formatLoss(double value, int decimals) { return std::abs(value) < 1000 ? fixed_number(value, decimals) : short_number(value); }
+QString formatLoss(double value, int decimals) {
+  if (std::isinf(value)) return tr("not finite");
+  return std::abs(value) < 1000 ? fixed_number(value, decimals) : short_number(value);
+}
 
 QString formatCount(double count) {
   return withPrefix(count, 1000, {QString(), QStringLiteral("k"), QStringLiteral("M"), QStringLiteral("G"), QStringLiteral("T")}).trimmed();

@@ -9,7 +9,7 @@ QString stateText(RunState state);  ///< "Running", "Stopped by a crash": group 
 bool isActive(RunState state);      ///< a process is, or will soon be, at work on it
 bool canResume(RunState state);     ///< its process is gone and steps are missing
 
-/// Last values, NaN where nothing was measured yet. Losses in nats per token, means over domains.
+/// Last values, NaN where nothing was measured yet. Losses in nats per token, means over domains; infinite where they were NaN or infinite.
 struct RunNumbers {
   double loss, ood, tokens_per_second, seconds_left;
 };

@@ -246,6 +246,7 @@ std::string why_left_out(const Run& run, const ToldNames& told, const TrunksAndB
   const Trajectory t = trunks.trajectory_of(run, domain, loss);
   std::array<char, 96> text{};
   if (t.step.empty()) {
+    if (run.ood_domains().empty()) return name + "has no OOD domains";
     std::snprintf(text.data(), text.size(), "has no OOD loss yet (step %lld of %lld)", static_cast<long long>(info.step),
                   static_cast<long long>(info.steps));
     return name + text.data();

@@ -93,6 +93,15 @@ void warn_of_look_ahead(std::vector<std::string>& warnings, const std::vector<co
   warnings.push_back(named_briefly(names) + ": look ahead, so their losses are no causal model's, which the others' are. " + why);
 }
 
+/// Domains of the last evaluation whose loss is NaN or infinite, which no mean over seeds takes in.
+std::string not_finite(const Run& run) {
+  std::string domains;
+  if (run.last_evaluation())
+    for (const DomainLoss& loss : run.last_evaluation()->losses)
+      if (!std::isfinite(loss.loss)) domains += (domains.empty() ? "" : ", ") + loss.domain;
+  return domains;
+}
+
 double trained_tokens(const Run& run) {
   const Series* steps = run.find("train/loss");
   return steps && !steps->tokens.empty() ? steps->tokens.back() : 0.0;
@@ -174,6 +183,10 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs, c
   for (const Run* run : runs)
     for (const std::string& problem : {run->damage(), run->lost()})
       if (!problem.empty()) warnings.push_back(told(*run) + ": " + problem);
+  for (const Run* run : runs)
+    if (const std::string domains = not_finite(*run); !domains.empty())
+      warnings.push_back(told(*run) + ", seed " + std::to_string(run->info().seed) + ": its last loss of " + domains +
+                         " is not finite, so no mean has it");
   std::map<RunState, std::vector<std::string>> unfinished;
   for (const Run* run : runs)
     if (run->info().state != RunState::finished) unfinished[run->info().state].push_back(told(*run));

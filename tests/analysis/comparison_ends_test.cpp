@@ -5,6 +5,7 @@
 #include "analysis/comparison/comparison.h"
 #include "analysis/comparison/sequence_losses.h"
 #include "analysis/runs/files.h"
+#include "analysis/runs/run_writer.h"
 #include "tests/analysis/compared_runs.h"
 
 namespace saccade::test {
@@ -14,6 +15,7 @@ namespace fs = std::filesystem;
 /// Losses at the ends of runs, and what runs took.
 class ComparisonEndsTest : public QObject {
   Q_OBJECT
+  QTemporaryDir folder_;
   std::unique_ptr<ComparedRuns> runs_;
   std::vector<Run> write(const std::vector<FixtureOptions>& all) const { return runs_->write(all); }
   static std::vector<const Run*> pointers_to(const std::vector<Run>& runs) { return ComparedRuns::pointers_to(runs); }
@@ -80,6 +82,36 @@ class ComparisonEndsTest : public QObject {
     QVERIFY(!longer.equal_ends && said(longer) == 1);
     QVERIFY(equal.rows[1].ood_at_end.test && !longer.rows[1].ood_at_end.test && !longer.rows[1].ood_at_end.against_first);
     QVERIFY(to_text(longer).find("their ends are not held against each other") != std::string::npos);
+  }
+
+  /// A state that grew without bound on long text: JSON has null for its losses, which no mean takes in, and that is said.
+  void anEndThatIsNotFiniteIsNamed() {
+    const std::vector<FixtureOptions> seeds{{.seed = 1}, {.seed = 2}};
+    std::vector<Run> runs;
+    for (const FixtureOptions& o : seeds) {
+      const fs::path directory = fs::path(folder_.path().toStdString()) / ("seed-" + std::to_string(o.seed));
+      RunWriter writer = RunWriter::create(directory, fixture_info(o));
+      EvaluationRecord record = fixture_evaluation(o, 200);
+      if (o.seed == 2) record.losses[1].loss = NAN;
+      writer.add(record);
+      writer.set_state(RunState::finished, 200);
+      const nlohmann::json loss = o.seed == 2 ? nlohmann::json() : nlohmann::json(3.0);
+      fs::create_directories(directory / "evaluations");
+      std::ofstream(directory / "evaluations" / "step-200.validation.json") << nlohmann::json{
+          {"step", 200},
+          {"split", "validation"},
+          {"corpus_hash", "c0ffee"},
+          {"tokenizer_hash", "bytes"},
+          {"packing", "packed"},
+          {"sequence_length", 16},
+          {"domains", {{{"domain", "c"}, {"ood", true}, {"loss", loss}, {"by_sequence", {loss, loss}}, {"targets", {16, 16}}}}}};
+      runs.emplace_back(directory);
+    }
+    const Comparison c = compare(pointers_to(runs), {}, "c");
+    QCOMPARE(c.warnings, (std::vector<std::string>{"attention-seed2, seed 2: its last loss of c is not finite, so no mean has it"}));
+    QVERIFY(c.ends_kept);
+    QCOMPARE(*c.rows.at(0).ood_at_end.mean, 3.0);
+    QVERIFY(!c.rows[0].ood_at_end.text_error);
   }
 
   /// Two seeds each, evaluated on three sequences of two OOD domains and one trained on.

@@ -135,6 +135,25 @@ class ComparisonWarningsTest : public QObject {
     QVERIFY2(left_out.starts_with("attention-seed1 (" + folder + "), seed 1: has not come down to"), left_out.c_str());
   }
 
+  /// A run of a task at one length never will have an OOD loss; "not yet" would be waited for.
+  void aRunWithoutOodDomainsSaysSo() {
+    const auto runs = write({{.seed = 1}});
+    RunInfo info = fixture_info({.seed = 2});
+    info.config["data"]["ood"] = nlohmann::json::array();
+    const QTemporaryDir folder;
+    const std::filesystem::path directory = (folder.path() + "/run").toStdString();
+    RunWriter writer = RunWriter::create(directory, info);
+    const auto left_out = [&] {
+      const Run run(directory);
+      return compare({&runs[0], &run}).left_out;
+    };
+    QCOMPARE(left_out(), (std::vector<std::string>{"attention-seed2, seed 2: has no OOD domains"}));
+    info.config["data"]["ood"] = {"c"};
+    info.directory = directory;
+    write_run_info(info);
+    QCOMPARE(left_out(), (std::vector<std::string>{"attention-seed2, seed 2: has no OOD loss yet (step 0 of 200)"}));
+  }
+
   /// Runs of studies are named by what differs, with commas: names stand apart all the same.
   void namesWithCommasStandApart() {
     const auto runs = write({{.seed = 1}, {.mixer = "top1_chunk", .seed = 1}, {.mixer = "avey", .seed = 1}});

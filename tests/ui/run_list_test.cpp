@@ -7,6 +7,7 @@
 #include <QImage>
 #include <QLabel>
 #include <QPainter>
+#include <QRegularExpression>
 #include <QSignalSpy>
 #include <QStyle>
 #include <QStyleOption>
@@ -317,6 +318,30 @@ class RunListTest : public QObject {
     QTRY_COMPARE_WITH_TIMEOUT(session.runs()->runs().size(), size_t{5}, 20000);
     session.runs()->showOnly({folder.filePath("a")});
     QTRY_COMPARE(told(), QStringLiteral("1 of 2 runs and 2 of 3 branches are shown, here and on every page."));
+  }
+
+  /// Of three seeds one whose OOD loss became NaN: the others' mean does not pass for all of them.
+  void losses_that_are_not_finite_are_told() {
+    const QTemporaryDir folder;
+    for (int64_t seed = 1; seed <= 3; ++seed) {
+      const FixtureOptions options{.seed = seed};
+      const QString directory = folder.filePath(QString::number(seed));
+      RunWriter writer = RunWriter::create(directory.toStdString(), fixture_info(options));
+      EvaluationRecord record = fixture_evaluation(options, 200);
+      if (seed == 3) record.losses[1].loss = NAN;
+      writer.add(record);
+      writer.set_state(RunState::finished, 200);
+    }
+    RunList runs(folder.path());
+    const GroupedRuns panel(&runs);
+    const ui::RunsTable table(&runs);
+    QVERIFY(QSignalSpy(&runs, &RunList::loaded).wait());
+    const auto seeds = [&] { return panel.rowCount() > 1 ? panel.index(1).data(RunList::SummaryRole).toString() : QString(); };
+    QTRY_VERIFY2(QRegularExpression("^loss 2\\.\\d\\d ± 0\\.01 · OOD 2\\.\\d\\d ± 0\\.01, 1 not finite$").match(seeds()).hasMatch(),
+                 qPrintable(seeds()));
+    const int row = runs.row(folder.filePath("3"));
+    QVERIFY(runs.index(row).data(RunList::SummaryRole).toString().endsWith(" · OOD not finite"));
+    QCOMPARE(table.index(row, ui::RunsTable::ood).data().toString(), QString("not finite"));
   }
 
   /// A mark of what is done stands where all seeds are.

@@ -367,9 +367,12 @@ void ComparePage::refresh() {
 
 void ComparePage::show(const Made& made) {
   const Comparison& comparison = made.comparison;
-  trajectories_->setEmptyText(
-      empty_words(*session_.runs(), tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once "
-                                       "training.evaluate_every steps are done.")));
+  const RunSet runs = session_.runs()->shown()->runs();
+  const bool none_ood = !runs.empty() && std::all_of(runs.begin(), runs.end(), [](const Run* run) { return run->ood_domains().empty(); });
+  trajectories_->setEmptyText(empty_words(
+      *session_.runs(), none_ood ? tr("The runs that are shown have no OOD domains (data.ood), and so no trajectory.")
+                                 : tr("No run has been evaluated on text outside its training domains yet. Such runs appear here once "
+                                      "training.evaluate_every steps are done.")));
   trajectories_->setPrepared(made.figure);
   keep_zoom(*trajectories_, session_.place(), "compare/zoom");  // another loss on the x axis ends it
   equal_->setComparison(comparison);

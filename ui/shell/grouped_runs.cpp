@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "analysis/comparison/branches.h"
@@ -34,10 +35,12 @@ QString branches_key(const QString& group) { return group + QStringLiteral("/bra
 
 /// "mean loss 3.41 ± 0.02"; NaN counts for nothing.
 QString mean_text(const QString& pattern, const std::vector<double>& values) {
-  const Repeated r = repeated(values);
-  if (r.count == 0) return {};
+  const Repeated r = repeated(values);  // of those that are finite
+  const auto not_finite = std::count_if(values.begin(), values.end(), [](double v) { return std::isinf(v); });
+  if (r.count == 0) return not_finite > 0 ? pattern.arg(formatLoss(std::numeric_limits<double>::infinity(), 2)) : QString();
   const QString spread = r.deviation ? QStringLiteral(" ± %1").arg(formatLoss(*r.deviation, 2)) : QString();
-  return pattern.arg(formatLoss(r.mean, 2) + spread);
+  const QString without = not_finite > 0 ? GroupedRuns::tr(", %1 not finite").arg(not_finite) : QString();
+  return pattern.arg(formatLoss(r.mean, 2) + spread) + without;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "analysis/studies/report/remarks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "analysis/comparison/look_ahead.h"
@@ -29,12 +30,24 @@ void add_lost(std::vector<std::string>& remarks, const StudyView& view, const st
     if (!what.empty()) remarks.push_back("runs/" + run + ": " + what + ".");
 }
 
+/// Domains whose loss at the end is NaN or infinite.
+void add_not_finite(std::vector<std::string>& remarks, const CellNumbers& cell) {
+  for (const SeedNumbers& seed : cell.seeds) {
+    std::string domains;
+    for (const auto& [name, loss] : seed.end.domains)
+      if (!std::isfinite(loss)) domains += (domains.empty() ? "" : ", ") + name;
+    if (!domains.empty())
+      remarks.push_back("runs/" + seed.run + ": the loss of " + domains + " at its end is not finite, so no mean has it.");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> remarks_of(const StudyView& view, const std::vector<CellNumbers>& cells, const std::vector<LikeCells>& groups) {
   std::vector<std::string> remarks;
   for (const std::string& problem : view.problems) remarks.push_back("Left out, for it cannot be read: " + problem + ".");
   add_lost(remarks, view, cells);
+  for (const CellNumbers& cell : cells) add_not_finite(remarks, cell);
   if (!view.complete()) remarks.push_back("The study is not complete: runs are missing from these numbers.");
   std::vector<const CellNumbers*> untuned, edge;
   bool mid_schedule = false, one_seed = false;
