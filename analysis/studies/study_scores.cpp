@@ -148,7 +148,7 @@ class Scorer {
   void add_pieces(size_t entry, const WantedTask& wanted, const WantedRun& run, std::vector<StudyPiece>& pieces) const {
     const StudyTask& task = view_.study.tasks[entry];
     for (const int64_t step : steps_of(task, run))
-      if (!found(wanted, run, step, true))
+      if (!found(wanted, run, step, true) && has_checkpoint(run, step))
         pieces.push_back({request_of(entry, wanted, run, step), run.name, line_of(wanted, run, step), true});
   }
 
@@ -229,6 +229,10 @@ class Scorer {
     return steps;
   }
 
+  bool has_checkpoint(const WantedRun& run, int64_t step) const {
+    return fs::exists(step_file(view_.directory / "runs" / run.name, kCheckpoints, step));
+  }
+
   /// The result that stands in the run; with `finish` none where scoring it once more adds what a process has left undone behind it.
   std::optional<TaskResult> found(const WantedTask& wanted, const WantedRun& run, int64_t step, bool finish) const {
     const fs::path directory = view_.directory / "runs" / run.name;
@@ -260,6 +264,7 @@ class Scorer {
       scores_.complete = false;
       return none("there was no time left");
     }
+    if (!has_checkpoint(run, step)) return none("the checkpoint is gone");
     if (say_) say_(line_of(wanted, run, step));
     try {
       TaskRunOptions options = wanted.options;
