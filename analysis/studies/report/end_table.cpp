@@ -3,6 +3,8 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/runs/natural_order.h"
+
 namespace saccade {
 
 namespace {
@@ -59,7 +61,8 @@ ReportTable end_table(const StudyView& view, const ReportNumbers& numbers) {
       {},
       {losses_words(view, numbers), kIntervals, kSequences,
        "Train loss: mean of the last 1 % of the steps; perplexity: its exponential. Bits per byte of the text: means over the domains."}};
-  std::set<std::string> domains;
+  const auto in_order = [](const std::string& a, const std::string& b) { return natural_before(a, b); };
+  std::set<std::string, decltype(in_order)> domains;  // length-8192 before length-32768
   for (const CellNumbers& cell : cells)
     for (const SeedNumbers& seed : cell.seeds)
       for (const auto& [name, loss] : seed.end.domains) domains.insert(name);
