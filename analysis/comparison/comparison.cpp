@@ -10,6 +10,7 @@
 #include <set>
 
 #include "analysis/comparison/branches.h"
+#include "analysis/comparison/common_sequences.h"
 #include "analysis/comparison/comparison_warnings.h"
 #include "analysis/comparison/end_evaluations.h"
 #include "analysis/comparison/equal_cost.h"
@@ -148,16 +149,13 @@ ComparisonRow make_row(const RunGroup& group, const TrunksAndBranches& trunks, s
   return row;
 }
 
-/// Where the losses at the ends come from: what the runs evaluated themselves, or a study did.
-using LossesOf = std::function<std::shared_ptr<const SequenceLosses>(const Run&)>;
-
 /// What all seeds of a row were evaluated on when they ended; says in `warnings` where that cannot be used.
-std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds, const LossesOf& losses_of,
+std::optional<SequenceLosses> losses_of_row(const std::vector<const Run*>& seeds, const CommonSequences& ends_of_runs,
                                             std::vector<std::string>& warnings) try {
   std::vector<std::shared_ptr<const SequenceLosses>> losses;
   for (const Run* run : seeds) {
     if (run->info().state != RunState::finished || !run->damage().empty()) return {};
-    losses.push_back(losses_of(*run));
+    losses.push_back(ends_of_runs.of(*run));
     if (!losses.back()) return {};
   }
   return mean_of(losses);
@@ -182,11 +180,11 @@ void pair_with_first(Comparison& comparison, const std::string& domain) {
 }
 
 /// What the seeds of a row were evaluated on when they had ended, in place of what their journals have.
-void take_kept_ends(ComparisonRow& row, const std::vector<const Run*>& seeds, const std::string& domain, const LossesOf& losses_of,
-                    bool in_domain) {
+void take_kept_ends(ComparisonRow& row, const std::vector<const Run*>& seeds, const std::string& domain,
+                    const CommonSequences& ends_of_runs, bool in_domain) {
   const auto take = [&](ComparedLoss& end, bool ood, const std::string& only) {
-    ComparedLoss kept =
-        compared_loss(ends_of(seeds, [&](const Run& run) { return mean_over_domains(*losses_of(run), ood, only).loss; }), row.independent);
+    ComparedLoss kept = compared_loss(
+        ends_of(seeds, [&](const Run& run) { return mean_over_domains(*ends_of_runs.of(run), ood, only).loss; }), row.independent);
     if (!kept.mean) return;  // that domain was not among what was evaluated
     end = std::move(kept);
     const double error = mean_over_domains(*row.losses, ood, only).error;
@@ -199,17 +197,19 @@ void take_kept_ends(ComparisonRow& row, const std::vector<const Run*>& seeds, co
 }
 
 /// Where all seeds of all rows were evaluated on one text when they had ended, their ends are those: on more text than the journal's.
-void take_kept_ends(Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain, const LossesOf& losses_of) {
+void take_kept_ends(Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain,
+                    const CommonSequences& ends_of_runs) {
   std::vector<ComparisonRow>& rows = comparison.rows;
   const auto alike = [&](const ComparisonRow& row) { return row.losses && row.losses->text == rows.front().losses->text; };
   comparison.ends_kept = !rows.empty() && std::all_of(rows.begin(), rows.end(), alike);
   const bool in_domain = comparison.pretraining.kind == PretrainingLoss::Kind::validation;
-  for (size_t i = 0; comparison.ends_kept && i < rows.size(); ++i) take_kept_ends(rows[i], groups[i].seeds, domain, losses_of, in_domain);
+  for (size_t i = 0; comparison.ends_kept && i < rows.size(); ++i)
+    take_kept_ends(rows[i], groups[i].seeds, domain, ends_of_runs, in_domain);
 }
 
 /// The ends of these evaluations alone: where a row has none, of the text of the first that has one, it has no end.
 void take_ends_of(const EndEvaluations& ends, Comparison& comparison, const std::vector<RunGroup>& groups, const std::string& domain,
-                  const LossesOf& losses_of) {
+                  const CommonSequences& ends_of_runs) {
   std::vector<ComparisonRow>& rows = comparison.rows;
   const auto first = std::find_if(rows.begin(), rows.end(), [](const ComparisonRow& row) { return row.losses.has_value(); });
   std::vector<std::string> without;
@@ -217,7 +217,7 @@ void take_ends_of(const EndEvaluations& ends, Comparison& comparison, const std:
     rows[i].id_at_end = {}, rows[i].ood_at_end = {};
     for (auto& [name, loss] : rows[i].domains) loss = kUnknown;
     if (rows[i].losses && rows[i].losses->text == first->losses->text)
-      take_kept_ends(rows[i], groups[i].seeds, domain, losses_of, true);
+      take_kept_ends(rows[i], groups[i].seeds, domain, ends_of_runs, true);
     else
       without.push_back(rows[i].title);
   }
@@ -305,20 +305,21 @@ namespace {
 Comparison compared(const std::vector<const Run*>& given, std::optional<double> at_loss, const std::string& domain,
                     const std::vector<const Run*>& among, const PretrainingLoss& pretraining, const TuningOfRun& tuning,
                     const EndEvaluations* ends) {
-  const LossesOf losses_of = [&](const Run& run) { return ends ? ends->of(run) : losses_at_end(run.info().directory, run.info().step); };
   Comparison comparison;
   comparison.pretraining = pretraining;
   if (given.empty()) return comparison;
   const TrunksAndBranches trunks(given);
   const std::vector<const Run*>& runs = trunks.runs();
   comparison.equal_loss = at_loss ? at_loss : common_loss(given, pretraining);
+  const CommonSequences ends_of_runs(
+      runs, [&](const Run& run) { return ends ? ends->of(run) : losses_at_end(run.info().directory, run.info().step); });
   std::vector<std::string> unusable;
   std::set<std::string> searched;  // settings of which the rows have their best values; "" where one has not
   const std::vector<RunGroup> groups = group_runs(runs, TrunksAndBranches(among).runs());
   for (const RunGroup& group : groups) {
     comparison.rows.push_back(make_row(group, trunks, comparison.equal_loss, domain, pretraining));
     comparison.rows.back().tuning = tuning_of_row(group.seeds, tuning);
-    comparison.rows.back().losses = losses_of_row(group.seeds, losses_of, unusable);
+    comparison.rows.back().losses = losses_of_row(group.seeds, ends_of_runs, unusable);
     const std::vector<std::string> repeats = describe_repeats(group.seeds);
     unusable.insert(unusable.end(), repeats.begin(), repeats.end());
     const Tuning& known = comparison.rows.back().tuning;
@@ -330,9 +331,9 @@ Comparison compared(const std::vector<const Run*>& given, std::optional<double> 
   pair_with_first(comparison, domain);
   if (ends) comparison.split = ends->split(), comparison.split_tokens = ends->tokens();
   if (ends)
-    take_ends_of(*ends, comparison, groups, domain, losses_of);
+    take_ends_of(*ends, comparison, groups, domain, ends_of_runs);
   else
-    take_kept_ends(comparison, groups, domain, losses_of);
+    take_kept_ends(comparison, groups, domain, ends_of_runs);
   compare_rows_with_first(comparison);
   comparison.equal_reason = reason_of(comparison, at_loss.has_value());
   const ToldNames told(runs);

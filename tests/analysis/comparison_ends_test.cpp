@@ -19,6 +19,18 @@ class ComparisonEndsTest : public QObject {
   std::unique_ptr<ComparedRuns> runs_;
   std::vector<Run> write(const std::vector<FixtureOptions>& all) const { return runs_->write(all); }
   static std::vector<const Run*> pointers_to(const std::vector<Run>& runs) { return ComparedRuns::pointers_to(runs); }
+  /// An evaluation at step 200 of the OOD domain c.
+  static void keep_end(const fs::path& run, const nlohmann::json& loss, const nlohmann::json& by_sequence) {
+    fs::create_directories(run / "evaluations");
+    const nlohmann::json domain{{"domain", "c"},
+                                {"ood", true},
+                                {"loss", loss},
+                                {"by_sequence", by_sequence},
+                                {"targets", std::vector<int64_t>(by_sequence.size(), 16)}};
+    std::ofstream(run / "evaluations" / "step-200.validation.json")
+        << nlohmann::json{{"step", 200},         {"split", "validation"}, {"corpus_hash", "c0ffee"}, {"tokenizer_hash", "bytes"},
+                          {"packing", "packed"}, {"sequence_length", 16}, {"domains", {domain}}};
+  }
 
  private Q_SLOTS:
   void init() { runs_ = std::make_unique<ComparedRuns>(); }
@@ -96,15 +108,7 @@ class ComparisonEndsTest : public QObject {
       writer.add(record);
       writer.set_state(RunState::finished, 200);
       const nlohmann::json loss = o.seed == 2 ? nlohmann::json() : nlohmann::json(3.0);
-      fs::create_directories(directory / "evaluations");
-      std::ofstream(directory / "evaluations" / "step-200.validation.json") << nlohmann::json{
-          {"step", 200},
-          {"split", "validation"},
-          {"corpus_hash", "c0ffee"},
-          {"tokenizer_hash", "bytes"},
-          {"packing", "packed"},
-          {"sequence_length", 16},
-          {"domains", {{{"domain", "c"}, {"ood", true}, {"loss", loss}, {"by_sequence", {loss, loss}}, {"targets", {16, 16}}}}}};
+      keep_end(directory, loss, {loss, loss});
       runs.emplace_back(directory);
     }
     const Comparison c = compare(pointers_to(runs), {}, "c");
@@ -112,6 +116,20 @@ class ComparisonEndsTest : public QObject {
     QVERIFY(c.ends_kept);
     QCOMPARE(*c.rows.at(0).ood_at_end.mean, 3.0);
     QVERIFY(!c.rows[0].ood_at_end.text_error);
+  }
+
+  /// A run that stopped early was evaluated on fewer sequences, the first of the others': on these all are compared.
+  void endsAreOfTheSequencesThatAllHave() {
+    const auto runs = write({{.seed = 1}, {.seed = 2}, {.mixer = "top1_chunk", .seed = 1}});
+    keep_end(runs[0].info().directory, 3, {1, 2, 6, 3});
+    keep_end(runs[1].info().directory, 3, {1, 2, 6});
+    keep_end(runs[2].info().directory, 4, {1.5, 2.5, 6.8, 4, 5.2});
+    const Comparison c = compare(pointers_to(runs), {}, "c");
+    QVERIFY(c.ends_kept && c.rows.at(0).losses && c.warnings.empty());
+    QCOMPARE(c.rows[0].losses->domains.at("c").by_sequence, (std::vector<double>{1, 2, 6}));
+    QCOMPARE(*c.rows[0].ood_at_end.mean, 3.0);
+    QVERIFY(std::abs(*c.rows[1].ood_at_end.mean - 3.6) < 1e-12 && std::abs(c.rows[1].ood_paired.value().loss - 0.6) < 1e-12);
+    QVERIFY(std::abs(c.rows[1].ood_paired->error - 0.1) < 1e-12);  // 0.5, 0.5, 0.8
   }
 
   /// Two seeds each, evaluated on three sequences of two OOD domains and one trained on.

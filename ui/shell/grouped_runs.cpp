@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "analysis/comparison/branches.h"
@@ -33,14 +32,14 @@ RunState state_of(const std::vector<RunState>& seeds) {
 /// Under which it is kept that a run's branches are seen.
 QString branches_key(const QString& group) { return group + QStringLiteral("/branches"); }
 
-/// "mean loss 3.41 ± 0.02"; NaN counts for nothing.
+/// "loss 3.41 ± 0.02"; NaN counts for nothing, of infinite ones it is said how many there are.
 QString mean_text(const QString& pattern, const std::vector<double>& values) {
-  const Repeated r = repeated(values);  // of those that are finite
-  const auto not_finite = std::count_if(values.begin(), values.end(), [](double v) { return std::isinf(v); });
-  if (r.count == 0) return not_finite > 0 ? pattern.arg(formatLoss(std::numeric_limits<double>::infinity(), 2)) : QString();
+  if (const auto lost = std::count_if(values.begin(), values.end(), [](double v) { return std::isinf(v); }); lost > 0)  // no mean says that
+    return pattern.arg(GroupedRuns::tr("not finite (%1 of %2)").arg(lost).arg(values.size()));
+  const Repeated r = repeated(values);
+  if (r.count == 0) return {};
   const QString spread = r.deviation ? QStringLiteral(" ± %1").arg(formatLoss(*r.deviation, 2)) : QString();
-  const QString without = not_finite > 0 ? GroupedRuns::tr(", %1 not finite").arg(not_finite) : QString();
-  return pattern.arg(formatLoss(r.mean, 2) + spread) + without;
+  return pattern.arg(formatLoss(r.mean, 2) + spread);
 }
 
 }  // namespace
