@@ -183,10 +183,12 @@ std::vector<std::string> find_differences(const std::vector<const Run*>& runs, c
   for (const Run* run : runs)
     for (const std::string& problem : {run->damage(), run->lost()})
       if (!problem.empty()) warnings.push_back(told(*run) + ": " + problem);
+  std::map<std::string, std::vector<std::string>> lost;
   for (const Run* run : runs)
     if (const std::string domains = not_finite(*run); !domains.empty())
-      warnings.push_back(told(*run) + ", seed " + std::to_string(run->info().seed) + ": its last loss of " + domains +
-                         " is not finite, so no mean has it");
+      lost[domains].push_back(told(*run) + ", seed " + std::to_string(run->info().seed));
+  for (const auto& [domains, names] : lost)
+    warnings.push_back(named_briefly(names) + ": the last loss of " + domains + " is not finite, so no mean has it");
   std::map<RunState, std::vector<std::string>> unfinished;
   for (const Run* run : runs)
     if (run->info().state != RunState::finished) unfinished[run->info().state].push_back(told(*run));

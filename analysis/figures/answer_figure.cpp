@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/comparison/comparison_warnings.h"
 #include "analysis/comparison/look_ahead.h"
 #include "analysis/comparison/statistics.h"
 #include "analysis/figures/recipe.h"
@@ -45,6 +46,7 @@ double trained_up_to(const Run& run, const std::string& against) {
 Figure answer_figure(const DrawnSet& drawn, const std::string& against) {
   Figure figure{.id = "answers", .title = "Right answers", .x = {.title = score_axis_title(against)}, .y = share_axis()};
   std::set<double> trained;
+  std::vector<std::string> ahead;
   for (const DrawnRuns& group : drawn) {
     std::map<double, Together> points;
     for (const Run* run : group.seeds) {
@@ -52,10 +54,12 @@ Figure answer_figure(const DrawnSet& drawn, const std::string& against) {
       if (const double most = trained_up_to(*run, against); std::isfinite(most)) trained.insert(most);
     }
     if (points.empty()) continue;
-    figure.curves.push_back(curve_of(group, points));              // of one seed without bars
-    if (!looks_ahead(group.seeds.front()->info().config).empty())  // answers stand in the text that is read in one pass
-      figure.notes.push_back(group.label + " looks ahead, so what it reads for an answer may depend on the answer itself.");
+    figure.curves.push_back(curve_of(group, points));  // of one seed without bars
+    if (!looks_ahead(group.seeds.front()->info().config).empty()) ahead.push_back(group.label);
   }
+  if (!ahead.empty())  // answers stand in the text that is read in one pass
+    figure.notes.push_back(named_briefly(ahead) + (ahead.size() == 1 ? " looks" : " look") +
+                           " ahead, so what is read for an answer may depend on the answer itself.");
   put_bars_beside(figure.curves);
   if (trained.size() == 1) {  // its name stands at the axis, for above, where shares are near 1, it would lie on them
     figure.vertical_line = *trained.begin();

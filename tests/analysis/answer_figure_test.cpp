@@ -69,7 +69,7 @@ class AnswerFigureTest : public QObject {
     const Run ahead = answered("avey", 4, {{"length-64", false, 1.0}}), causal = answered("attention", 4, {{"length-64", false, 1.0}});
     const auto says = [](const RunSet& runs) {
       const QString caption = QString::fromStdString(page_of("length", runs).caption);
-      return caption.contains(" Avey looks ahead, so what it reads for an answer may depend on the answer itself.") &&
+      return caption.contains(" Avey looks ahead, so what is read for an answer may depend on the answer itself.") &&
              caption.count("looks ahead") == 1;
     };
     QVERIFY(says({&ahead, &causal}));

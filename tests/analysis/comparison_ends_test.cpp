@@ -112,7 +112,7 @@ class ComparisonEndsTest : public QObject {
       runs.emplace_back(directory);
     }
     const Comparison c = compare(pointers_to(runs), {}, "c");
-    QCOMPARE(c.warnings, (std::vector<std::string>{"attention-seed2, seed 2: its last loss of c is not finite, so no mean has it"}));
+    QCOMPARE(c.warnings, (std::vector<std::string>{"attention-seed2, seed 2: the last loss of c is not finite, so no mean has it"}));
     QVERIFY(c.ends_kept);
     QCOMPARE(*c.rows.at(0).ood_at_end.mean, 3.0);
     QVERIFY(!c.rows[0].ood_at_end.text_error);
