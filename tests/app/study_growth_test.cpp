@@ -152,6 +152,7 @@ class StudyGrowthTest : public StudyTest {
     const auto tried = resume();
     QVERIFY2(tried.code != 0 && tried.err.contains("what stands in the folder of 1 run cannot be read"), qPrintable(tried.err));
     QCOMPARE(read_text(run / "run.json"), std::string("{"));
+    QVERIFY(at_rest());  // a worker that is still there could begin the run while its folder goes, file by file
     fs::remove_all(run);
     const auto anew = resume();
     QVERIFY2(anew.code == 0, qPrintable(anew.err + QString::fromStdString(status("widths").dump())));
