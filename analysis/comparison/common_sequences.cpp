@@ -6,6 +6,23 @@
 #include "kernels/engine/error.h"
 
 namespace saccade {
+namespace {
+
+/// Of the first `count` sequences alone; NaN for bits per byte, whose text is not known by sequence.
+SequenceLosses::Domain first_sequences(const SequenceLosses::Domain& domain, size_t count) {
+  SequenceLosses::Domain first{.ood = domain.ood, .by_sequence = domain.by_sequence, .targets = domain.targets};
+  first.by_sequence.resize(count);
+  if (!first.targets.empty()) first.targets.resize(count);
+  double sum = 0, weights = 0;
+  for (size_t s = 0; s < count; ++s) {
+    const double weight = first.targets.empty() ? 1.0 : static_cast<double>(first.targets[s]);
+    sum += weight * first.by_sequence[s], weights += weight;
+  }
+  first.loss = sum / weights;
+  return first;
+}
+
+}  // namespace
 
 CommonSequences::CommonSequences(const std::vector<const Run*>& runs, LossesOf losses_of) : losses_of_(std::move(losses_of)) {
   std::map<std::string, std::shared_ptr<const SequenceLosses>> all;
@@ -25,31 +42,20 @@ CommonSequences::CommonSequences(const std::vector<const Run*>& runs, LossesOf l
     }
   }
   for (const auto& [directory, losses] : all) {
-    SequenceLosses cut = *losses;
-    bool changed = false;
-    for (auto& [name, domain] : cut.domains)
-      if (const size_t count = counts.at({losses->text, name}); count < domain.by_sequence.size())
-        domain = first_sequences(domain, count), changed = true;
-    if (changed) cut_[directory] = std::make_shared<const SequenceLosses>(std::move(cut));
+    std::shared_ptr<SequenceLosses> cut;  // no copy where nothing is cut off
+    for (const auto& [name, domain] : losses->domains) {
+      const size_t count = counts.at({losses->text, name});
+      if (count == domain.by_sequence.size()) continue;
+      if (!cut) cut = std::make_shared<SequenceLosses>(*losses);
+      cut->domains[name] = first_sequences(domain, count);
+    }
+    if (cut) cut_[directory] = cut;
   }
 }
 
 std::shared_ptr<const SequenceLosses> CommonSequences::of(const Run& run) const {
   const auto found = cut_.find(run.info().directory.string());
   return found == cut_.end() ? losses_of_(run) : found->second;
-}
-
-SequenceLosses::Domain first_sequences(const SequenceLosses::Domain& domain, size_t count) {
-  SequenceLosses::Domain first{.ood = domain.ood, .by_sequence = domain.by_sequence, .targets = domain.targets};
-  first.by_sequence.resize(count);
-  if (!first.targets.empty()) first.targets.resize(count);
-  double sum = 0, weights = 0;
-  for (size_t s = 0; s < count; ++s) {
-    const double weight = first.targets.empty() ? 1.0 : static_cast<double>(first.targets[s]);
-    sum += weight * first.by_sequence[s], weights += weight;
-  }
-  first.loss = sum / weights;
-  return first;
 }
 
 }  // namespace saccade

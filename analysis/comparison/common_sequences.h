@@ -26,7 +26,4 @@ class CommonSequences {
   std::map<std::string, std::shared_ptr<const SequenceLosses>> cut_;  ///< by the runs' directories, where they have more
 };
 
-/// Of the first `count` sequences alone; NaN for bits per byte, whose text is not known by sequence.
-SequenceLosses::Domain first_sequences(const SequenceLosses::Domain& domain, size_t count);
-
 }  // namespace saccade

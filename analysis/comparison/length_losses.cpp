@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -18,12 +17,6 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// JSON has no NaN: an error of one document is null.
-double number_of(const Json& object, const char* key) {
-  const Json& value = object.at(key);
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
 Json to_json(const LengthLosses::Stepwise& s) {
   return {{"loss", s.loss},
           {"standard_error", s.error},
@@ -37,13 +30,13 @@ Json to_json(const LengthLosses::Stepwise& s) {
 
 LengthLosses::Stepwise stepwise_from(const Json& o) {
   return {o.at("loss"),
-          number_of(o, "standard_error"),
+          number_or_nan(o.at("standard_error")),
           o.at("price_of_looking_ahead"),
-          number_of(o, "price_standard_error"),
+          number_or_nan(o.at("price_standard_error")),
           o.at("last_loss"),
-          number_of(o, "last_standard_error"),
+          number_or_nan(o.at("last_standard_error")),
           o.at("last_price_of_looking_ahead"),
-          number_of(o, "last_price_standard_error")};
+          number_or_nan(o.at("last_price_standard_error"))};
 }
 
 Json to_json(const LengthLosses::At& at) {
@@ -66,9 +59,9 @@ Json to_json(const LengthLosses::At& at) {
 LengthLosses::At at_from(const Json& object) {
   LengthLosses::At at;
   at.length = count_of(object, "length");
-  at.loss = object.at("loss"), at.error = number_of(object, "standard_error");
-  at.last = object.at("last_loss"), at.last_error = number_of(object, "last_standard_error");
-  at.change = object.at("last_change"), at.change_error = number_of(object, "last_change_standard_error");
+  at.loss = object.at("loss"), at.error = number_or_nan(object.at("standard_error"));
+  at.last = object.at("last_loss"), at.last_error = number_or_nan(object.at("last_standard_error"));
+  at.change = object.at("last_change"), at.change_error = number_or_nan(object.at("last_change_standard_error"));
   for (const Json& bin : object.at("by_position")) at.by_position.push_back({bin.at(0), bin.at(1), bin.at(2)});
   at.by_document = object.at("by_document").get<std::vector<double>>();
   at.last_by_document = object.at("last_by_document").get<std::vector<double>>();

@@ -23,9 +23,6 @@ void require_same_text(const SequenceLosses& a, const SequenceLosses& b) {
         "length or packing differ");
 }
 
-/// JSON has no number that is not finite: it is null there.
-double number_of(const Json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
-
 struct DomainMean {
   double sum = 0, squares = 0;
   int64_t count = 0;
@@ -47,9 +44,9 @@ SequenceLosses parse_sequence_losses(const Json& evaluation, const std::string& 
   losses.text += std::to_string(losses.length);
   for (const Json& domain : evaluation.at("domains")) {
     SequenceLosses::Domain& d = losses.domains[domain.at("domain")];
-    d.ood = domain.at("ood"), d.loss = number_of(domain.at("loss"));
+    d.ood = domain.at("ood"), d.loss = number_or_nan(domain.at("loss"));
     if (const Json bits = domain.value("bits_per_byte", Json()); bits.is_number()) d.bits_per_byte = bits;
-    for (const Json& loss : domain.at("by_sequence")) d.by_sequence.push_back(number_of(loss));
+    for (const Json& loss : domain.at("by_sequence")) d.by_sequence.push_back(number_or_nan(loss));
     d.targets = counts_of(domain, "targets");
     if (!d.targets.empty() && d.targets.size() != d.by_sequence.size())
       throw DataError(origin + ": " + std::to_string(d.targets.size()) + " targets for " + std::to_string(d.by_sequence.size()) +

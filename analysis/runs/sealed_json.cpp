@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 
 #include "analysis/runs/files.h"
@@ -63,6 +64,8 @@ int64_t checked_count(const nlohmann::json& value, const char* key) {
 }  // namespace
 
 int64_t count_of(const nlohmann::json& object, const char* key) { return checked_count(object.at(key), key); }
+
+double number_or_nan(const nlohmann::json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
 
 std::vector<int64_t> counts_of(const nlohmann::json& object, const char* key) {
   std::vector<int64_t> counts;

@@ -22,6 +22,8 @@ void write_sealed_json(const std::filesystem::path& path, const nlohmann::json& 
 /// The object. Files of earlier versions have no seal and are taken as they are. Throws DataError when the file cannot be read, is no JSON
 /// object, has a key twice, is nested deeper than 64 levels, or differs from its seal.
 nlohmann::json read_sealed_json(const std::filesystem::path& path);
+/// NaN for null, as which JSON has numbers that are not finite; else the number. Throws nlohmann's exception.
+double number_or_nan(const nlohmann::json& value);
 /// The count of that name: whole, from 0 to 1e15. Throws UsageError that names the key where it is none, nlohmann's exception without it.
 int64_t count_of(const nlohmann::json& object, const char* key);
 /// A list of them, likewise; empty where there is none of that name.

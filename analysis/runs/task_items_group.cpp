@@ -33,7 +33,7 @@ void describe(const h5::Group& group, const char* name, const char* unit, const 
 /// A number of every item; null is NaN.
 void write_column(const h5::Group& group, const Json& items, const char* name, const char* unit, const char* long_name) {
   std::vector<double> values;
-  for (const Json& item : items) values.push_back(item.at(name).is_null() ? std::nan("") : item.at(name).get<double>());
+  for (const Json& item : items) values.push_back(number_or_nan(item.at(name)));
   group.write(name, values);
   describe(group, name, unit, long_name);
 }

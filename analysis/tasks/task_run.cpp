@@ -59,7 +59,6 @@ json key_of(const TaskResult& r) {
 
 /// NaN has no place in JSON.
 json number(double value) { return std::isnan(value) ? json() : json(value); }
-double number(const json& value) { return value.is_null() ? std::nan("") : value.get<double>(); }
 
 TaskResult result_of(const json& j) {
   const json& key = j.at("key");
@@ -76,10 +75,12 @@ TaskResult result_of(const json& j) {
     r.adjectives = made.value("adjectives", ""), r.nouns = made.value("nouns", "");
   }
   r.cut = j.at("cut"), r.chance = j.at("chance"), r.metric = j.at("metric");
-  for (const json& s : j.at("scores")) r.scores.push_back({s.at("metric"), s.at("value"), number(s.at("standard_error")), s.at("items")});
+  for (const json& s : j.at("scores"))
+    r.scores.push_back({s.at("metric"), s.at("value"), number_or_nan(s.at("standard_error")), s.at("items")});
   for (const json& i : j.at("items")) {
     if (i.contains("right")) {
-      r.answers.push_back({i.at("answer"), i.at("target"), i.at("right"), i.at("group"), i.at("prompt_tokens"), number(i.at("depth"))});
+      r.answers.push_back(
+          {i.at("answer"), i.at("target"), i.at("right"), i.at("group"), i.at("prompt_tokens"), number_or_nan(i.at("depth"))});
       continue;
     }
     r.items.push_back({i.at("log_likelihoods"), i.at("chosen"), i.at("chosen_norm"), i.at("chosen_bytes"), i.at("gold"), i.at("group")});
