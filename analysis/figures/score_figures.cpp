@@ -228,11 +228,9 @@ Figure score_dots(const DrawnSet& drawn, const ScoreChoice& choice) {
       Curve dot{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .marker = group.marker, .in_legend = first};
       if (dot.marker == Marker::none) dot.marker = Marker::circle;
       dot.x.push_back(at + beside[g]), dot.y.push_back(found.value());
-      Curve interval{.label = group.label, .x = {}, .y = {}, .colour = group.colour, .in_legend = false};
-      const std::array<double, 2> ends = found.interval_95();
-      for (const double end : ends) interval.x.push_back(at + beside[g]), interval.y.push_back(end);
+      const auto [low, high] = found.interval_95();
+      dot.low.push_back(low), dot.high.push_back(high), dot.bars = 0;
       figure.curves.push_back(std::move(dot));
-      if (std::isfinite(ends[0])) figure.curves.push_back(std::move(interval));
     }
   }
   if (chances.x.size() > 0) figure.curves.push_back(std::move(chances));

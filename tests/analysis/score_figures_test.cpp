@@ -200,10 +200,11 @@ class ScoreFiguresTest : public QObject {
     const Run a = scored("attention", 1, {{"arc-easy", 0.60, 0.01}, {"piqa", 0.60, 0.02}});
     const Figure figure = page_of(R"({"chart": "score-dots"})", {&a}).panels.at(0);
     QCOMPARE(figure.x.names, (std::vector<std::string>{"arc-easy", "piqa"}));
-    QVERIFY(to_csv(figure).starts_with("curve,\"1 arc-easy, 2 piqa\",share right\n"));
-    QCOMPARE(figure.curves.size(), size_t{5});  // dot and interval of each, chance
-    QVERIFY(figure.curves[0].in_legend && !figure.curves[1].in_legend && !figure.curves[2].in_legend);
-    QVERIFY(std::abs(figure.curves[3].y[0] - 0.50200) < 1e-5 && std::abs(figure.curves[3].y[1] - 0.69060) < 1e-5);  // Wilson, 60 of 100
+    QVERIFY(to_csv(figure).starts_with("curve,\"1 arc-easy, 2 piqa\",share right,low,high\n"));
+    QCOMPARE(figure.curves.size(), size_t{3});  // the dot of each, chance
+    QVERIFY(figure.curves[0].in_legend && !figure.curves[1].in_legend && figure.curves[1].bars);
+    QVERIFY(std::abs(figure.curves[1].low[0] - 0.50200) < 1e-5 &&
+            std::abs(figure.curves[1].high[0] - 0.69060) < 1e-5);  // Wilson, 60 of 100
   }
 
   /// Groups that were scored on nothing take no room, and what guessing gets is drawn all the same.
@@ -211,8 +212,8 @@ class ScoreFiguresTest : public QObject {
     const Run none = scored("avey", 1, {}), a = scored("attention", 1, {{"a", 0.5, 0.1}}), b = scored("top1_chunk", 1, {{"a", 0.6, 0.1}});
     const RunSet runs{&none, &a, &b};
     const Figure figure = page_of(R"({"chart": "score-dots"})", runs).panels.at(0);
-    QVERIFY(near(figure.curves.at(0).x[0], 0.85) && near(figure.curves.at(2).x[0], 1.15));
-    QCOMPARE(figure.curves.at(4).label, std::string("chance"));
+    QVERIFY(near(figure.curves.at(0).x[0], 0.85) && near(figure.curves.at(1).x[0], 1.15));
+    QCOMPARE(figure.curves.at(2).label, std::string("chance"));
     const std::vector<ScoreSource> behind = sources_of_dot(each_run(runs), "a", 1.15);
     QVERIFY(behind.size() == 1 && behind[0].run == &b);
   }
@@ -221,13 +222,15 @@ class ScoreFiguresTest : public QObject {
   void intervals_stay_between_nothing_and_all() {
     const Run a = scored("attention", 1, {{"a", 0, 0}, {"b", 1, 0}, {"c", 0.01, 0.01}, {"d", 0.9, 0.03}});
     const Run b = scored("attention", 2, {{"d", 0.5, 0.05}});
-    const auto interval = [](const Figure& figure, size_t i) { return figure.curves.at(i).y; };
+    const auto interval = [](const Figure& figure, size_t i) {
+      return std::array{figure.curves.at(i).low[0], figure.curves.at(i).high[0]};
+    };
     const Figure one = page_of(R"({"chart": "score-dots"})", {&a}).panels.at(0);
-    QVERIFY(near(interval(one, 1)[0], 0) && std::abs(interval(one, 1)[1] - 0.03699) < 1e-5);  // 3.8415 / 103.8415
-    QVERIFY(std::abs(interval(one, 3)[0] - 0.96301) < 1e-5 && near(interval(one, 3)[1], 1));
-    QVERIFY(interval(one, 5)[0] > 0 && interval(one, 5)[0] < 0.01);
+    QVERIFY(near(interval(one, 0)[0], 0) && std::abs(interval(one, 0)[1] - 0.03699) < 1e-5);  // 3.8415 / 103.8415
+    QVERIFY(std::abs(interval(one, 1)[0] - 0.96301) < 1e-5 && near(interval(one, 1)[1], 1));
+    QVERIFY(interval(one, 2)[0] > 0 && interval(one, 2)[0] < 0.01);
     const Figure two = page_of(R"({"chart": "score-dots", "task": "d"})", {&a, &b}).panels.at(0);
-    QVERIFY(near(interval(two, 1)[0], 0) && near(interval(two, 1)[1], 1));  // two seeds say little
+    QVERIFY(near(interval(two, 0)[0], 0) && near(interval(two, 0)[1], 1));  // two seeds say little
   }
 
   void a_table_has_the_tasks_of_its_list() {
